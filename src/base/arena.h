@@ -1,0 +1,31 @@
+/* base/arena.h - memory for what is built and dropped together: a plan, one decoded response.
+ *
+ * Zero-initialised is empty. Blocks grow geometrically, so n allocations cost O(log n) calls to
+ * malloc; `arena_reset` keeps the largest block for the next round. Not thread safe: one owner.
+ */
+#pragma once
+
+#include "base/str.h"
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *head; /* the block being filled; older ones hang behind it */
+    size_t used_bytes;        /* handed out since the last reset */
+    size_t held_bytes;        /* taken from malloc */
+};
+
+void arena_done(struct arena *a);
+void arena_reset(struct arena *a);
+
+/* Aligned for any type; zeroed. */
+void *arena_alloc(struct arena *a, size_t bytes) __attribute__((returns_nonnull, malloc));
+void *arena_alloc_array(struct arena *a, size_t count, size_t size)
+    __attribute__((returns_nonnull, malloc));
+struct str arena_str(struct arena *a, struct str s); /* a copy, NUL-terminated; absent stays absent */
+struct str arena_strf(struct arena *a, const char *fmt, ...) KV_PRINTF(2, 3);
+
+#define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))
+#define arena_array(a, type, count) ((type *)arena_alloc_array((a), (count), sizeof(type)))
+
+#define AUTO_ARENA __attribute__((cleanup(arena_done))) struct arena

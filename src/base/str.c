@@ -1,0 +1,234 @@
+#include "base/str.h"
+
+#include <stdio.h>
+
+int str_cmp(struct str a, struct str b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int c = n ? memcmp(a.p, b.p, n) : 0;
+    if (c != 0)
+        return c;
+    return (a.len > b.len) - (a.len < b.len);
+}
+
+bool str_starts(struct str s, struct str prefix)
+{
+    return s.len >= prefix.len && str_eq(str_sub(s, 0, prefix.len), prefix);
+}
+
+bool str_ends(struct str s, struct str suffix)
+{
+    return s.len >= suffix.len && str_eq(str_sub(s, s.len - suffix.len, suffix.len), suffix);
+}
+
+ptrdiff_t str_find(struct str s, char c)
+{
+    const char *hit = s.len ? memchr(s.p, c, s.len) : NULL;
+    return hit ? hit - s.p : -1;
+}
+
+struct str str_sub(struct str s, size_t from, size_t len)
+{
+    if (from > s.len)
+        from = s.len;
+    if (len > s.len - from)
+        len = s.len - from;
+    return (struct str){ s.p ? s.p + from : NULL, len };
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+struct str str_trim(struct str s)
+{
+    while (s.len && is_space(s.p[0])) {
+        s.p++;
+        s.len--;
+    }
+    while (s.len && is_space(s.p[s.len - 1]))
+        s.len--;
+    return s;
+}
+
+bool str_cut(struct str s, char sep, struct str *head, struct str *tail)
+{
+    ptrdiff_t at = str_find(s, sep);
+    if (at < 0) {
+        *head = s;
+        *tail = STR_NONE;
+        return false;
+    }
+    *head = str_sub(s, 0, (size_t)at);
+    *tail = str_sub(s, (size_t)at + 1, s.len);
+    return true;
+}
+
+bool str_to_i64(struct str s, int64_t *out)
+{
+    size_t i = 0;
+    bool negative = false;
+    if (s.len && (s.p[0] == '-' || s.p[0] == '+'))
+        negative = s.p[i++] == '-';
+    if (i == s.len)
+        return false;
+    int64_t v = 0;
+    for (; i < s.len; i++) {
+        int64_t digit = s.p[i] - '0';
+        if (digit < 0 || digit > 9)
+            return false;
+        /* Accumulate downwards: INT64_MIN has no positive twin. */
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_sub_overflow(v, digit, &v))
+            return false;
+    }
+    if (!negative && v == INT64_MIN)
+        return false;
+    *out = negative ? v : -v;
+    return true;
+}
+
+char *str_dup(struct str s)
+{
+    char *z = kv_malloc(s.len + 1);
+    if (s.len)
+        memcpy(z, s.p, s.len);
+    z[s.len] = '\0';
+    return z;
+}
+
+/* Length of the well-formed UTF-8 sequence at s (RFC 3629: no surrogates, no overlong forms,
+ * nothing above U+10FFFF), or 0. */
+static size_t utf8_sequence(const unsigned char *s, size_t left)
+{
+    unsigned char c = s[0];
+    if (c < 0x80)
+        return 1;
+    size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+    if (c < 0xc2 || c > 0xf4 || n > left)
+        return 0;
+    unsigned char lo = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+    unsigned char hi = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+    if (s[1] < lo || s[1] > hi)
+        return 0;
+    for (size_t i = 2; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    return n;
+}
+
+bool str_is_utf8(struct str s)
+{
+    const unsigned char *p = (const unsigned char *)s.p;
+    for (size_t i = 0; i < s.len;) {
+        size_t n = utf8_sequence(p + i, s.len - i);
+        if (n == 0)
+            return false;
+        i += n;
+    }
+    return true;
+}
+
+/* One row of the Levenshtein table; names longer than the row are simply "far apart". */
+#define DISTANCE_NAME_MAX 64
+
+size_t str_distance(struct str a, struct str b, size_t limit)
+{
+    size_t row[DISTANCE_NAME_MAX + 1];
+    size_t gap = a.len > b.len ? a.len - b.len : b.len - a.len;
+    if (b.len > DISTANCE_NAME_MAX || gap > limit)
+        return limit + 1;
+
+    for (size_t j = 0; j <= b.len; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a.len; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b.len; j++) {
+            size_t above = row[j];
+            size_t best = diagonal + (a.p[i - 1] != b.p[j - 1]);
+            if (above + 1 < best)
+                best = above + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            diagonal = above;
+            row[j] = best;
+        }
+    }
+    return row[b.len] <= limit ? row[b.len] : limit + 1;
+}
+
+void buf_done(struct buf *b)
+{
+    free(b->p);
+    *b = (struct buf){ 0 };
+}
+
+void buf_clear(struct buf *b)
+{
+    b->len = 0;
+    if (b->p)
+        b->p[0] = '\0';
+}
+
+void buf_reserve(struct buf *b, size_t more)
+{
+    size_t need = b->len + more + 1;
+    KV_ASSERT(need > b->len);
+    if (need <= b->cap)
+        return;
+    size_t cap = b->cap ? b->cap * 2 : 64;
+    if (cap < need)
+        cap = need;
+    b->p = kv_realloc(b->p, cap, 1);
+    b->cap = cap;
+}
+
+void buf_add(struct buf *b, struct str s)
+{
+    buf_reserve(b, s.len);
+    if (s.len)
+        memcpy(b->p + b->len, s.p, s.len);
+    b->len += s.len;
+    b->p[b->len] = '\0';
+}
+
+void buf_addz(struct buf *b, const char *z)
+{
+    buf_add(b, str_of(z));
+}
+
+void buf_addc(struct buf *b, char c)
+{
+    buf_add(b, (struct str){ &c, 1 });
+}
+
+void buf_vaddf(struct buf *b, const char *fmt, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    KV_ASSERT(n >= 0);
+    buf_reserve(b, (size_t)n);
+    vsnprintf(b->p + b->len, (size_t)n + 1, fmt, again);
+    va_end(again);
+    b->len += (size_t)n;
+}
+
+void buf_addf(struct buf *b, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    buf_vaddf(b, fmt, args);
+    va_end(args);
+}
+
+char *buf_take(struct buf *b)
+{
+    buf_reserve(b, 0);
+    b->p[b->len] = '\0';
+    char *p = b->p;
+    *b = (struct buf){ 0 };
+    return p;
+}

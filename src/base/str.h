@@ -1,0 +1,83 @@
+/* base/str.h - borrowed strings, and a growable buffer to build them in.
+ *
+ * A `struct str` never owns its bytes and need not end in NUL. `p == NULL` means "absent", which
+ * is not the same as the empty string: decoders use the difference.
+ */
+#pragma once
+
+#include "base/kv.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+
+struct str {
+    const char *p;
+    size_t len;
+};
+
+#define STR(literal) ((struct str){ "" literal, sizeof(literal) - 1 })
+#define STR_ARG(s) (int)(s).len, (s).p /* for "%.*s" */
+#define STR_NONE ((struct str){ NULL, 0 })
+
+static inline struct str str_of(const char *z)
+{
+    return (struct str){ z, z ? strlen(z) : 0 };
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+
+static inline bool str_eqz(struct str a, const char *z)
+{
+    return str_eq(a, str_of(z));
+}
+
+/* Byte order, shorter first on a tie: the order of every sorted list that karve prints. */
+int str_cmp(struct str a, struct str b);
+
+bool str_starts(struct str s, struct str prefix);
+bool str_ends(struct str s, struct str suffix);
+ptrdiff_t str_find(struct str s, char c);             /* index of the first c, or -1 */
+struct str str_sub(struct str s, size_t from, size_t len); /* clamped to s */
+struct str str_trim(struct str s);                    /* ASCII white space off both ends */
+
+/* Split at the first `sep`: head gets what is before it, tail the rest. False if there is none,
+ * and then head is all of s. */
+bool str_cut(struct str s, char sep, struct str *head, struct str *tail);
+
+/* Base 10, optional sign, nothing else around it; false on overflow too. */
+bool str_to_i64(struct str s, int64_t *out);
+
+char *str_dup(struct str s); /* NUL-terminated copy; the caller frees */
+
+bool str_is_utf8(struct str s);
+
+/* Number of single-character edits between a and b, at most `limit + 1`. For "did you mean". */
+size_t str_distance(struct str a, struct str b, size_t limit);
+
+/* A growable byte buffer. Zero-initialised is empty. The bytes are always NUL-terminated. */
+struct buf {
+    char *p;
+    size_t len, cap;
+};
+
+void buf_done(struct buf *b);
+void buf_clear(struct buf *b); /* keeps the memory */
+void buf_reserve(struct buf *b, size_t more);
+void buf_add(struct buf *b, struct str s);
+void buf_addz(struct buf *b, const char *z);
+void buf_addc(struct buf *b, char c);
+void buf_addf(struct buf *b, const char *fmt, ...) KV_PRINTF(2, 3);
+void buf_vaddf(struct buf *b, const char *fmt, va_list args) KV_PRINTF(2, 0);
+
+static inline struct str buf_str(const struct buf *b)
+{
+    return (struct str){ b->p ? b->p : "", b->len };
+}
+
+char *buf_take(struct buf *b); /* hands the bytes to the caller, who frees; b is empty again */
+
+#define AUTO_BUF __attribute__((cleanup(buf_done))) struct buf

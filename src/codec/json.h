@@ -1,0 +1,165 @@
+/* codec/json.h - JSON trees, with the place in the source text of every value.
+ *
+ * The one file that knows yyjson. Reading gives an immutable tree inside a `struct doc`; YAML
+ * (codec/yaml.h) gives the same. Building and patching use the mutable tree of a `struct json_build`.
+ *
+ * Positions: yyjson keeps the values of a document in one array in pre-order (keys count), so a
+ * value's index is `v - doc->root`. A YAML document carries the position of each index; a JSON
+ * document finds it by scanning its text again, which happens only when an error is reported.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/err.h"
+
+#include <yyjson.h>
+
+typedef yyjson_val json_val;
+typedef yyjson_mut_val json_mut;
+
+#define JSON_BYTES_MAX ((size_t)64 << 20) /* one document; an API server refuses far less */
+#define JSON_DEPTH_MAX 100                /* Kubernetes objects need about 20 */
+
+struct text_pos {
+    uint32_t line, col; /* from 1; col counts bytes. 0: unknown */
+};
+
+struct doc {
+    const json_val *root;
+    yyjson_doc *yy;                   /* owns the values */
+    struct str text;                  /* the source, borrowed: it must outlive position look-ups */
+    uint32_t line_first;              /* line of text.p[0] in its file */
+    const struct text_pos *positions; /* by value index (YAML); NULL: scan `text` (JSON) */
+};
+
+/* Parse one JSON text. Duplicate keys, invalid UTF-8, NUL characters in strings, a byte order
+ * mark, too deep or too long a text are errors with line and column. `text` is borrowed. */
+int json_read(struct str text, struct doc *out, struct err *err);
+
+/* The same without the costly checks (duplicate keys, depth), for bytes from a trusted API server.
+ * yyjson's own strictness remains. */
+int json_read_trusted(struct str text, struct doc *out, struct err *err);
+
+void doc_done(struct doc *doc);
+struct text_pos doc_position(const struct doc *doc, const json_val *v);
+
+/* --- reading; all accept NULL as "absent" --- */
+
+static inline bool json_is_object(const json_val *v)
+{
+    return yyjson_is_obj((json_val *)v);
+}
+static inline bool json_is_array(const json_val *v)
+{
+    return yyjson_is_arr((json_val *)v);
+}
+static inline bool json_is_string(const json_val *v)
+{
+    return yyjson_is_str((json_val *)v);
+}
+static inline bool json_is_bool(const json_val *v)
+{
+    return yyjson_is_bool((json_val *)v);
+}
+static inline bool json_is_null(const json_val *v)
+{
+    return yyjson_is_null((json_val *)v);
+}
+static inline bool json_is_int(const json_val *v) /* an integer in either 64-bit range */
+{
+    return yyjson_is_int((json_val *)v);
+}
+static inline bool json_is_number(const json_val *v)
+{
+    return yyjson_is_num((json_val *)v);
+}
+
+static inline struct str json_str(const json_val *v) /* STR_NONE unless v is a string */
+{
+    return json_is_string(v) ?
+                   (struct str){ yyjson_get_str((json_val *)v), yyjson_get_len((json_val *)v) } :
+                   STR_NONE;
+}
+static inline bool json_bool(const json_val *v)
+{
+    return yyjson_get_bool((json_val *)v);
+}
+bool json_i64(const json_val *v, int64_t *out); /* false: not an integer, or out of range */
+static inline double json_double(const json_val *v)
+{
+    return yyjson_get_num((json_val *)v);
+}
+static inline size_t json_count(const json_val *v) /* members or items; 0 for anything else */
+{
+    return yyjson_is_ctn((json_val *)v) ? yyjson_get_len((json_val *)v) : 0;
+}
+
+const json_val *json_get(const json_val *object, struct str key); /* NULL if absent */
+const json_val *json_at(const json_val *array, size_t ix);
+const json_val *json_path(const json_val *v, const char *dotted); /* "spec.template.spec" */
+const char *json_type_name(const json_val *v); /* "object", "array", "string", "integer", ... */
+
+/* Iterate an object: for (const json_val *k = json_first(o); k; k = json_next_key(o, k)) ... is
+ * spelled with this macro; `val_` is the member's value. */
+#define json_each_member(object, key_, val_)                                                       \
+    for (yyjson_obj_iter key_##_it_ = yyjson_obj_iter_with((json_val *)(object)),                  \
+                         *key_##_once_ = &key_##_it_;                                              \
+         key_##_once_; key_##_once_ = NULL)                                                        \
+        for (const json_val *key_, *val_;                                                          \
+             (key_ = yyjson_obj_iter_next(&key_##_it_)) != NULL &&                                 \
+             (val_ = yyjson_obj_iter_get_val((json_val *)key_), 1);)
+#define json_each_item(array, item_)                                                               \
+    for (yyjson_arr_iter item_##_it_ = yyjson_arr_iter_with((json_val *)(array)),                  \
+                         *item_##_once_ = &item_##_it_;                                            \
+         item_##_once_; item_##_once_ = NULL)                                                      \
+        for (const json_val *item_; (item_ = yyjson_arr_iter_next(&item_##_it_)) != NULL;)
+
+bool json_equal(const json_val *a, const json_val *b); /* member order does not matter */
+
+/* --- building --- */
+
+struct json_build {
+    yyjson_mut_doc *yy;
+};
+
+void json_build_init(struct json_build *b);
+void json_build_done(struct json_build *b);
+#define AUTO_JSON_BUILD __attribute__((cleanup(json_build_done))) struct json_build
+
+json_mut *json_new_object(struct json_build *b);
+json_mut *json_new_array(struct json_build *b);
+json_mut *json_new_str(struct json_build *b, struct str s); /* copied */
+json_mut *json_new_i64(struct json_build *b, int64_t v);
+json_mut *json_new_bool(struct json_build *b, bool v);
+json_mut *json_new_null(struct json_build *b);
+json_mut *json_new_double(struct json_build *b, double v);
+json_mut *json_copy(struct json_build *b, const json_val *v); /* deep */
+
+/* Set or add. The key is copied. An existing member of that name is replaced in place. */
+void json_set(struct json_build *b, json_mut *object, struct str key, json_mut *v);
+void json_set_str(struct json_build *b, json_mut *object, const char *key, struct str s);
+void json_set_i64(struct json_build *b, json_mut *object, const char *key, int64_t v);
+void json_set_bool(struct json_build *b, json_mut *object, const char *key, bool v);
+void json_push(struct json_build *b, json_mut *array, json_mut *v);
+json_mut *json_mut_get(const json_mut *object, struct str key); /* NULL if absent */
+/* The object at object.key, made if absent or not an object. */
+json_mut *json_mut_object(struct json_build *b, json_mut *object, struct str key);
+void json_mut_remove(json_mut *object, struct str key);
+
+/* --- writing: compact UTF-8, no trailing newline --- */
+
+void json_write(const json_val *v, struct buf *out);
+void json_write_mut(const json_mut *v, struct buf *out);
+void json_write_pretty(const json_mut *v, struct buf *out); /* two-space indent */
+/* Members sorted by key (bytes), numbers in shortest form: equal trees give equal bytes. */
+void json_write_canonical(const json_val *v, struct buf *out);
+void json_write_string(struct str s, struct buf *out); /* quoted and escaped */
+
+/* --- patches --- */
+
+/* RFC 7386. `patch` is applied to `target` (NULL: absent); the result lives in b. */
+json_mut *json_merge_patch(struct json_build *b, const json_val *target, const json_val *patch);
+
+/* RFC 6902, all operations; the paths that fail are named in err. Nothing is half-applied. */
+int json_patch(struct json_build *b, const json_val *target, const json_val *patch,
+               json_mut **out, struct err *err);

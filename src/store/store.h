@@ -1,0 +1,123 @@
+/* store/store.h - the port through which the cluster's objects are read, watched and written.
+ *
+ * Two implementations: embedded (store/embedded.h, in memory, with the API server's semantics) and
+ * kube (a real API server). Both pass the same conformance tests. Reads give typed, counted,
+ * immutable objects; writes take JSON texts: whole objects to create, patches afterwards, so
+ * that fields which karve does not know survive.
+ *
+ * Errors: ERR_NOT_FOUND 404, ERR_EXISTS 409 on create, ERR_CONFLICT 409 (stale resourceVersion or
+ * a failed precondition), ERR_GONE 410, ERR_INVALID 400/422, ERR_THROTTLED 429 (an eviction that
+ * a budget refuses, too), ERR_DENIED 403, ERR_UNAVAILABLE when the server cannot be reached.
+ *
+ * All calls are thread safe and may block the caller (never with the embedded store).
+ */
+#pragma once
+
+#include "api/object.h"
+#include "codec/selector.h"
+
+struct object_ref { /* which object; namespace_ is "" for cluster-scoped kinds */
+    const struct kind *kind;
+    struct str namespace_, name;
+};
+
+struct list_options {
+    struct str namespace_;      /* empty: all */
+    struct str label_selector;  /* empty: everything */
+    struct str field_selector;
+    uint32_t limit;             /* 0: all at once */
+    struct str continue_;       /* from the previous page's result */
+};
+
+struct object_list {
+    const struct object **items; /* sorted by namespace, name; each holds a reference */
+    size_t count;
+    uint64_t resource_version; /* watch from here */
+    char *continue_;           /* NULL: no more pages */
+};
+void object_list_done(struct object_list *list);
+
+enum event_type { EVENT_ADDED, EVENT_MODIFIED, EVENT_DELETED, EVENT_BOOKMARK };
+
+struct watch_event {
+    enum event_type type;
+    const struct object *object; /* one reference for the reader; NULL for a bookmark. Deleted: the last state */
+    uint64_t resource_version;
+};
+
+struct watch_options {
+    struct str namespace_, label_selector, field_selector;
+    uint64_t resource_version; /* events after this; 0: start with everything as ADDED */
+    bool bookmarks;
+    /* Called when events may be waiting, from any thread, with no lock held that a reader needs. May
+     * be NULL: the reader polls. */
+    void (*wake)(void *ctx);
+    void *wake_ctx;
+};
+
+/* An open watch. `watch_next` returns 1 with an event, 0 when none is waiting, or negative:
+ * ERR_GONE (too old: list again), ERR_UNAVAILABLE (the stream broke: open again from the last
+ * version). With a label selector an object that stops matching arrives as DELETED. */
+struct watch {
+    int (*next)(struct watch *watch, struct watch_event *out, struct err *err);
+    void (*close)(struct watch *watch); /* frees it; no wake call comes afterwards */
+};
+int watch_next(struct watch *watch, struct watch_event *out, struct err *err);
+void watch_close(struct watch *watch); /* NULL is fine */
+
+enum patch_type { PATCH_MERGE, PATCH_JSON, PATCH_STRATEGIC };
+
+struct patch_options {
+    enum patch_type type;
+    bool status;               /* the status subresource */
+    uint64_t resource_version; /* 0: whatever is there; else ERR_CONFLICT unless it is still this */
+};
+
+struct delete_options {
+    struct str uid;            /* precondition; empty: none */
+    uint64_t resource_version; /* precondition; 0: none */
+    struct maybe_int grace_s;  /* pods: unset takes the pod's own */
+    enum { PROPAGATE_BACKGROUND, PROPAGATE_ORPHAN, PROPAGATE_FOREGROUND } propagation;
+};
+
+struct store_ops {
+    int (*get)(void *ctx, struct object_ref ref, const struct object **out, struct err *err);
+    int (*list)(void *ctx, const struct kind *kind, const struct list_options *opts,
+                struct object_list *out, struct err *err);
+    int (*watch)(void *ctx, const struct kind *kind, const struct watch_options *opts,
+                 struct watch **out, struct err *err);
+    int (*create)(void *ctx, const struct kind *kind, struct str namespace_, struct str json,
+                  const struct object **out, struct err *err);
+    int (*patch)(void *ctx, struct object_ref ref, struct patch_options opts, struct str patch,
+                 const struct object **out, struct err *err);
+    int (*remove)(void *ctx, struct object_ref ref, const struct delete_options *opts,
+                  struct err *err);
+    int (*evict)(void *ctx, struct str namespace_, struct str pod,
+                 const struct delete_options *opts, struct err *err);
+    int (*bind)(void *ctx, struct str namespace_, struct str pod, struct str node,
+                struct err *err);
+};
+
+struct store {
+    const struct store_ops *ops;
+    void *ctx;
+};
+
+/* Thin calls through the port. `out` may be NULL where the caller does not want the result; else it
+ * gets one reference. `opts` may be NULL for the defaults. */
+int store_get(const struct store *s, struct object_ref ref, const struct object **out,
+              struct err *err);
+int store_list(const struct store *s, const struct kind *kind, const struct list_options *opts,
+               struct object_list *out, struct err *err);
+int store_watch(const struct store *s, const struct kind *kind, const struct watch_options *opts,
+                struct watch **out, struct err *err);
+int store_create(const struct store *s, const struct kind *kind, struct str namespace_,
+                 struct str json, const struct object **out, struct err *err);
+int store_patch(const struct store *s, struct object_ref ref, struct patch_options opts,
+                struct str patch, const struct object **out, struct err *err);
+int store_remove(const struct store *s, struct object_ref ref, const struct delete_options *opts,
+                 struct err *err);
+int store_evict(const struct store *s, struct str namespace_, struct str pod,
+                const struct delete_options *opts, struct err *err);
+int store_bind(const struct store *s, struct str namespace_, struct str pod, struct str node,
+               struct err *err);
