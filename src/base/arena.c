@@ -1,3 +1,5 @@
+/* A list of blocks, each twice as large as the one before up to a limit; a request larger than
+ * that gets a block of its own size. Allocation moves a mark in the newest block. */
 #include "base/arena.h"
 
 #include <stdalign.h>
@@ -19,6 +21,7 @@ static struct arena_block *block_new(struct arena *a, size_t need)
         cap = BLOCK_BYTES_MAX;
     if (cap < need)
         cap = need;
+    KV_ASSERT(cap <= SIZE_MAX - sizeof(struct arena_block));
     struct arena_block *b = kv_malloc(sizeof *b + cap);
     b->cap = cap;
     b->used = 0;
@@ -72,28 +75,30 @@ struct str arena_strf(struct arena *a, const char *fmt, ...)
     return (struct str){ p, (size_t)n };
 }
 
-static void blocks_free(struct arena_block *b)
-{
-    while (b) {
-        struct arena_block *older = b->older;
-        free(b);
-        b = older;
-    }
-}
-
 void arena_done(struct arena *a)
 {
-    blocks_free(a->head);
+    for (struct arena_block *b = a->head, *older; b; b = older) {
+        older = b->older;
+        free(b);
+    }
     *a = (struct arena){ 0 };
 }
 
 void arena_reset(struct arena *a)
 {
-    if (!a->head)
+    struct arena_block *largest = a->head;
+    for (struct arena_block *b = a->head; b; b = b->older) {
+        if (b->cap > largest->cap)
+            largest = b;
+    }
+    if (!largest)
         return;
-    blocks_free(a->head->older);
-    a->head->older = NULL;
-    a->head->used = 0;
-    a->used_bytes = 0;
-    a->held_bytes = sizeof *a->head + a->head->cap;
+    for (struct arena_block *b = a->head, *older; b; b = older) {
+        older = b->older;
+        if (b != largest)
+            free(b);
+    }
+    largest->older = NULL;
+    largest->used = 0;
+    *a = (struct arena){ .head = largest, .held_bytes = sizeof *largest + largest->cap };
 }

@@ -22,7 +22,8 @@ void arena_reset(struct arena *a);
 void *arena_alloc(struct arena *a, size_t bytes) __attribute__((returns_nonnull, malloc));
 void *arena_alloc_array(struct arena *a, size_t count, size_t size)
     __attribute__((returns_nonnull, malloc));
-struct str arena_str(struct arena *a, struct str s); /* a copy, NUL-terminated; absent stays absent */
+/* A copy, NUL-terminated; absent stays absent. */
+struct str arena_str(struct arena *a, struct str s);
 struct str arena_strf(struct arena *a, const char *fmt, ...) KV_PRINTF(2, 3);
 
 #define arena_new(a, type) ((type *)arena_alloc((a), sizeof(type)))

@@ -36,7 +36,8 @@ static inline void clock_wait(const struct clock *c, pthread_cond_t *cond, pthre
 const struct clock *clock_real(void);
 void clock_cond_init(pthread_cond_t *cond); /* measures waits by the monotonic clock */
 
-/* Time that moves only when told to. Waiters on other threads are woken when it does. */
+/* Time that moves only when told to. Waiters on other threads are woken when their moment comes;
+ * who advances it holds no mutex that somebody waits with. It starts at mono_ns 0. */
 struct virtual_clock;
 struct virtual_clock *virtual_clock_new(int64_t wall_us);
 void virtual_clock_free(struct virtual_clock *vc);

@@ -26,8 +26,10 @@ void *kv_malloc(size_t bytes)
 void *kv_calloc(size_t count, size_t size)
 {
     void *p = calloc(count ? count : 1, size ? size : 1);
-    if (!p)
-        out_of_memory(count * size);
+    if (!p) {
+        size_t bytes;
+        out_of_memory(__builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes);
+    }
     return p;
 }
 
@@ -69,22 +71,28 @@ static uint64_t mum(uint64_t a, uint64_t b)
 }
 
 /* Multiply-and-fold over 16 bytes at a time. The constants are odd and dense in bits; nothing
- * outside this process depends on the result. */
-uint64_t kv_hash(const void *p, size_t len)
+ * outside this process depends on the result. The salt goes into the factor that a key's author
+ * could otherwise make zero. */
+uint64_t kv_hash_salted(const void *p, size_t len, uint64_t salt)
 {
     const unsigned char *s = p;
-    uint64_t h = 0x9e3779b97f4a7c15ULL ^ (uint64_t)len;
+    uint64_t h = 0x9e3779b97f4a7c15ULL ^ (uint64_t)len ^ kv_mix64(salt);
     size_t left = len;
 
     while (left >= 16) {
-        h = mum(load64(s) ^ 0xa0761d6478bd642fULL, load64(s + 8) ^ h);
+        h = mum(load64(s) ^ salt ^ 0xa0761d6478bd642fULL, load64(s + 8) ^ h);
         s += 16;
         left -= 16;
     }
     if (left >= 8) {
-        h = mum(load64(s) ^ 0xe7037ed1a0b428dbULL, load_tail(s + 8, left - 8) ^ h);
+        h = mum(load64(s) ^ salt ^ 0xe7037ed1a0b428dbULL, load_tail(s + 8, left - 8) ^ h);
     } else if (left > 0) {
-        h = mum(load_tail(s, left) ^ 0xe7037ed1a0b428dbULL, h ^ 0x8ebc6af09c88c6e3ULL);
+        h = mum(load_tail(s, left) ^ salt ^ 0xe7037ed1a0b428dbULL, h ^ 0x8ebc6af09c88c6e3ULL);
     }
     return kv_mix64(h);
+}
+
+uint64_t kv_hash(const void *p, size_t len)
+{
+    return kv_hash_salted(p, len, 0);
 }

@@ -47,7 +47,9 @@ KV_NORETURN void kv_assert_failed(const char *cond, const char *file, int line);
 
 static inline void kv_free_cleanup(void *p)
 {
-    free(*(void **)p);
+    void *owned; /* copied out: `p` points at a char * or whatever, which is no void * */
+    __builtin_memcpy(&owned, p, sizeof owned);
+    free(owned);
 }
 
 /* The four that cannot fail. `kv_calloc` zeroes. `kv_realloc` refuses count * size overflow. */
@@ -58,8 +60,10 @@ __attribute__((returns_nonnull, warn_unused_result)) void *kv_realloc(void *p, s
 KV_MALLOC char *kv_strdup(const char *s);
 
 /* A 64-bit hash of bytes: fast, well mixed, the same on every machine and in every run. Not for
- * hostile input that must not collide; maps bound their probe length instead. */
+ * hostile input that must not collide: that takes a salt which nobody can guess, as str_table
+ * does when it has to. Salt 0 is kv_hash. */
 uint64_t kv_hash(const void *p, size_t len);
+uint64_t kv_hash_salted(const void *p, size_t len, uint64_t salt);
 
 static inline uint64_t kv_mix64(uint64_t x)
 {

@@ -118,6 +118,11 @@ static size_t utf8_sequence(const unsigned char *s, size_t left)
     return n;
 }
 
+size_t str_utf8_first(struct str s)
+{
+    return s.len ? utf8_sequence((const unsigned char *)s.p, s.len) : 0;
+}
+
 bool str_is_utf8(struct str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
@@ -137,7 +142,7 @@ size_t str_distance(struct str a, struct str b, size_t limit)
 {
     size_t row[DISTANCE_NAME_MAX + 1];
     size_t gap = a.len > b.len ? a.len - b.len : b.len - a.len;
-    if (b.len > DISTANCE_NAME_MAX || gap > limit)
+    if (a.len > DISTANCE_NAME_MAX || b.len > DISTANCE_NAME_MAX || gap > limit)
         return limit + 1;
 
     for (size_t j = 0; j <= b.len; j++)
@@ -182,6 +187,7 @@ void buf_reserve(struct buf *b, size_t more)
     if (cap < need)
         cap = need;
     b->p = kv_realloc(b->p, cap, 1);
+    b->p[b->len] = '\0';
     b->cap = cap;
 }
 
@@ -224,10 +230,65 @@ void buf_addf(struct buf *b, const char *fmt, ...)
     va_end(args);
 }
 
+#define DOUBLE_DIGITS_MAX 17 /* enough to tell any two doubles apart */
+#define DOUBLE_DIGITS_KEPT 15 /* any decimal of so many digits survives being a normal double */
+
+/* "d.ddde+xx" with the fewest digits that read back as v, but for trailing zeros. The decimal
+ * point is whatever the locale says; strtod expects the same one. */
+static void double_shortest(double v, char out[40])
+{
+    bool normal = v == 0 || __builtin_isnormal(v);
+    for (int digits = normal ? DOUBLE_DIGITS_KEPT : 1; digits <= DOUBLE_DIGITS_MAX; digits++) {
+        snprintf(out, 40, "%.*e", digits - 1, v);
+        double back = strtod(out, NULL);
+        if (memcmp(&back, &v, sizeof v) == 0)
+            return;
+    }
+}
+
+void buf_add_double(struct buf *b, double v)
+{
+    if (__builtin_isnan(v) || __builtin_isinf(v)) {
+        buf_addz(b, __builtin_isnan(v) ? "NaN" : v > 0 ? "+Inf" : "-Inf");
+        return;
+    }
+    char text[40], digits[DOUBLE_DIGITS_MAX + 1];
+    double_shortest(v, text);
+
+    const char *s = text;
+    int count = 0;
+    if (*s == '-') {
+        buf_addc(b, '-');
+        s++;
+    }
+    for (; *s != 'e'; s++) {
+        if (*s >= '0' && *s <= '9')
+            digits[count++] = *s;
+    }
+    while (count > 1 && digits[count - 1] == '0')
+        count--;
+    int exponent = (int)strtol(s + 1, NULL, 10);
+    if (exponent < -4 || exponent >= 6) {
+        buf_addc(b, digits[0]);
+        if (count > 1)
+            buf_addf(b, ".%.*s", count - 1, digits + 1);
+        buf_addf(b, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
+        return;
+    }
+    if (exponent < 0) {
+        buf_addf(b, "0.%.*s%.*s", -exponent - 1, "000", count, digits);
+        return;
+    }
+    for (int i = 0; i < count || i <= exponent; i++) {
+        if (i == exponent + 1)
+            buf_addc(b, '.');
+        buf_addc(b, i < count ? digits[i] : '0');
+    }
+}
+
 char *buf_take(struct buf *b)
 {
     buf_reserve(b, 0);
-    b->p[b->len] = '\0';
     char *p = b->p;
     *b = (struct buf){ 0 };
     return p;

@@ -54,6 +54,7 @@ bool str_to_i64(struct str s, int64_t *out);
 char *str_dup(struct str s); /* NUL-terminated copy; the caller frees */
 
 bool str_is_utf8(struct str s);
+size_t str_utf8_first(struct str s); /* bytes of the character that s starts with; 0: malformed */
 
 /* Number of single-character edits between a and b, at most `limit + 1`. For "did you mean". */
 size_t str_distance(struct str a, struct str b, size_t limit);
@@ -72,6 +73,9 @@ void buf_addz(struct buf *b, const char *z);
 void buf_addc(struct buf *b, char c);
 void buf_addf(struct buf *b, const char *fmt, ...) KV_PRINTF(2, 3);
 void buf_vaddf(struct buf *b, const char *fmt, va_list args) KV_PRINTF(2, 0);
+/* The shortest decimal text that reads back as v, in any locale: "0.25", "1e+06", "NaN", "+Inf".
+ * An exponent is written below 1e-4 and from 1e+06 on, where Prometheus clients do it too. */
+void buf_add_double(struct buf *b, double v);
 
 static inline struct str buf_str(const struct buf *b)
 {

@@ -46,4 +46,5 @@
     } while (0)
 
 #define vec_each(v, type, it)                                                                      \
-    for (type *it = (v)->items, *it##_end_ = it ? it + (v)->count : it; it != it##_end_; it++)
+    for (__typeof__(type) *it = (v)->items, *it##_end_ = it ? it + (v)->count : it;                \
+         it != it##_end_; it++)

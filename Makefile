@@ -1,0 +1,92 @@
+# A thin front door to Meson and ninja. `make help` lists what there is.
+
+BUILD ?= build
+MESON ?= meson
+CLANG ?= clang
+FUZZ_SECONDS ?= 60
+BENCH_ARGS ?=
+JOBS ?=
+NINJA_JOBS := $(if $(JOBS),-j$(JOBS),)
+prefix ?= /usr/local
+
+C_FILES = $(shell git ls-files --cached --others --exclude-standard 'src/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]')
+
+.DEFAULT_GOAL := all
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+all: deps-build $(BUILD)/build.ninja ## build build/karve
+	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet karve
+
+$(BUILD)/build.ninja:
+	@$(MESON) setup $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
+	@mkdir -p $(BUILD) && mv $(BUILD).log $(BUILD)/setup.log
+
+demo: all ## set up, build, and check and list the example cluster
+	@printf '\n$$ karve validate -f examples/shop --list\n\n'
+	@$(BUILD)/karve validate -f examples/shop --list
+
+check: deps-check $(BUILD)/build.ninja ## set up, build, and run every test
+	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet
+	@scripts/test.sh $(BUILD)
+
+e2e: ## run against real servers
+	@scripts/e2e.sh
+
+bench: deps-check $(BUILD)/build.ninja ## run the benchmarks (BENCH_ARGS=--small for the short ones)
+	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet
+	@scripts/bench.sh $(BUILD) $(BENCH_ARGS)
+
+fuzz: deps-fuzz ## fuzz every target for FUZZ_SECONDS each (60), starting from its corpus
+	@test -f $(BUILD)-fuzz/build.ninja || CC=$(CLANG) $(MESON) setup $(BUILD)-fuzz -Dfuzz=true -Dtests=false \
+		-Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+	@ninja -C $(BUILD)-fuzz $(NINJA_JOBS) --quiet
+	@scripts/fuzz.sh $(BUILD)-fuzz $(FUZZ_SECONDS)
+
+sanitize: sanitize-address sanitize-thread ## run the tests under the sanitizers
+
+sanitize-address: deps-check ## address and undefined behaviour
+	@test -f $(BUILD)-asan/build.ninja || $(MESON) setup $(BUILD)-asan -Dbuildtype=debugoptimized \
+		-Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+	@ninja -C $(BUILD)-asan $(NINJA_JOBS) --quiet
+	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1 scripts/test.sh $(BUILD)-asan
+
+sanitize-thread: deps-check ## data races
+	@test -f $(BUILD)-tsan/build.ninja || $(MESON) setup $(BUILD)-tsan -Dbuildtype=debugoptimized \
+		-Db_sanitize=thread -Db_lundef=false >/dev/null
+	@ninja -C $(BUILD)-tsan $(NINJA_JOBS) --quiet
+	@TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 scripts/test.sh $(BUILD)-tsan
+
+coverage: deps-coverage ## a map of what the tests forgot: build-cov/coverage.html
+	@test -f $(BUILD)-cov/build.ninja || $(MESON) setup $(BUILD)-cov -Dbuildtype=debug -Db_coverage=true >/dev/null
+	@ninja -C $(BUILD)-cov $(NINJA_JOBS) --quiet
+	@scripts/test.sh $(BUILD)-cov
+	@gcovr --root . --filter 'src/' --exclude '.*_(test|fuzz|bench)\.c' --html-details $(BUILD)-cov/coverage.html \
+		--print-summary $(BUILD)-cov
+
+format: deps-lint ## lay out the code
+	@clang-format -i $(C_FILES)
+
+format-check: deps-lint ## is the code laid out?
+	@clang-format --dry-run --Werror $(C_FILES)
+
+tidy: deps-lint $(BUILD)/build.ninja ## clang-tidy
+	@clang-tidy --quiet -p $(BUILD) $(filter %.c,$(filter src/%,$(C_FILES)))
+
+rooms: ## does each room include only the rooms above it?
+	@tests/rooms.sh
+
+install: all ## install to DESTDIR and prefix (/usr/local)
+	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet
+	@$(MESON) configure $(BUILD) -Dprefix=$(prefix)
+	@$(MESON) install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)),)
+
+clean: ## remove every build folder
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-cov
+
+deps-%:
+	@scripts/deps.sh $*
+
+.PHONY: help all demo check e2e bench fuzz sanitize sanitize-address sanitize-thread coverage format \
+	format-check tidy rooms install clean

@@ -1,0 +1,100 @@
+#include "support/test.h"
+
+#include "base/arena.h"
+#include "base/rng.h"
+
+#include <stdalign.h>
+
+TEST(arena_memory_is_zeroed_aligned_and_apart)
+{
+    AUTO_ARENA a = { 0 };
+    struct rng rng;
+    rng_init(&rng, 11);
+    unsigned char *blocks[500];
+    size_t sizes[500];
+    for (size_t i = 0; i < 500; i++) {
+        sizes[i] = (size_t)rng_below(&rng, i % 50 == 0 ? 100000 : 200);
+        blocks[i] = arena_alloc(&a, sizes[i]);
+        EXPECT_EQ((uintptr_t)blocks[i] % alignof(max_align_t), 0);
+        for (size_t b = 0; b < sizes[i]; b++)
+            EXPECT_EQ(blocks[i][b], 0);
+        memset(blocks[i], (int)(i % 255) + 1, sizes[i]);
+    }
+    for (size_t i = 0; i < 500; i++) {
+        for (size_t b = 0; b < sizes[i]; b++)
+            EXPECT_EQ(blocks[i][b], i % 255 + 1);
+    }
+}
+
+TEST(arena_memory_is_zeroed_again_after_a_reset)
+{
+    AUTO_ARENA a = { 0 };
+    for (int round = 0; round < 3; round++) {
+        unsigned char *p = arena_alloc(&a, 700);
+        for (size_t i = 0; i < 700; i++)
+            EXPECT_EQ(p[i], 0);
+        memset(p, 0xff, 700);
+        arena_reset(&a);
+        EXPECT_EQ(a.used_bytes, 0);
+    }
+}
+
+TEST(arena_reset_keeps_the_largest_block_wherever_it_stands)
+{
+    AUTO_ARENA a = { 0 };
+    arena_reset(&a); /* empty: nothing to do */
+    EXPECT_EQ(a.held_bytes, 0);
+
+    arena_alloc(&a, 5 << 20);
+    arena_alloc(&a, 100); /* does not fit any more: a smaller, newer block */
+    size_t both = a.held_bytes;
+    arena_reset(&a);
+    EXPECT_TRUE(a.held_bytes >= 5 << 20);
+    EXPECT_TRUE(a.held_bytes < both);
+    size_t held = a.held_bytes;
+    arena_alloc(&a, 4 << 20);
+    EXPECT_EQ(a.held_bytes, held); /* no further malloc */
+}
+
+TEST(arena_takes_few_blocks_for_many_small_allocations)
+{
+    AUTO_ARENA a = { 0 };
+    size_t mallocs = 0;
+    for (int i = 0; i < 100000; i++) {
+        size_t held = a.held_bytes;
+        arena_alloc(&a, 24);
+        mallocs += a.held_bytes != held;
+    }
+    EXPECT_TRUE(mallocs < 20);
+    EXPECT_TRUE(a.held_bytes < a.used_bytes * 2);
+}
+
+TEST(arena_strings_are_terminated_copies_and_absent_stays_absent)
+{
+    AUTO_ARENA a = { 0 };
+    char text[] = "zone";
+    struct str copy = arena_str(&a, str_of(text));
+    text[0] = 'X';
+    EXPECT_STR(copy, "zone");
+    EXPECT_EQ(copy.p[4], '\0');
+    EXPECT_TRUE(arena_str(&a, STR_NONE).p == NULL);
+    EXPECT_STR(arena_str(&a, STR("")), "");
+    EXPECT_STR(arena_strf(&a, "%s-%d", "web", 7), "web-7");
+    EXPECT_STR(arena_strf(&a, "%s", ""), "");
+    EXPECT_EQ(arena_strf(&a, "%5000d", 1).len, 5000);
+}
+
+struct point {
+    int x, y;
+};
+
+TEST(arena_arrays_of_nothing_are_fine)
+{
+    AUTO_ARENA a = { 0 };
+    struct point *none = arena_array(&a, struct point, 0);
+    EXPECT_TRUE(none != NULL);
+    struct point *some = arena_array(&a, struct point, 3);
+    some[2].y = 5;
+    EXPECT_EQ(arena_new(&a, struct point)->x, 0);
+    EXPECT_EQ(some[2].y, 5);
+}

@@ -1,0 +1,281 @@
+/* Both maps keep their entries in an array in the order of insertion, and beside it an index: a
+ * power-of-two table of positions in that array, walked linearly from where the key's hash points.
+ *
+ * 1. The index has twice as many cells as the array has room, so at most half of them are taken
+ *    and every walk meets an empty cell after a few steps.
+ * 2. A removed entry becomes a hole. Its cell keeps pointing at it, so walks pass over it and no
+ *    tombstones are needed; iteration skips it and nothing moves, so removing while iterating is
+ *    fine.
+ * 3. When the array is full, holes are closed and both arrays are sized by what is live: room for
+ *    at most max(8, 3 * live + 2) entries, whatever the history. A rebuild makes room for at least
+ *    half as many entries as it moved, so its cost per insertion is constant.
+ *
+ * Integer keys are ids of ours and only need mixing. String keys come from outside, and kv_hash is
+ * a fixed function, so somebody could choose keys that all collide: a walk longer than
+ * PROBE_MAX makes the table rehash itself with a salt from the system's random numbers. That
+ * changes where a key is found, never the order of iteration.
+ */
+#include "base/map.h"
+
+#include <sys/random.h>
+
+/* The longest run of taken cells in a half-full table of n random hashes is about ln(n) / 0.19:
+ * 72 for a million keys, 116 for four billion. */
+#define PROBE_MAX 128
+#define SLOTS_MIN 8u
+#define SLOTS_MAX (1u << 30)
+
+static uint32_t slots_for(uint32_t live)
+{
+    uint64_t need = (uint64_t)live + live / 2 + 1;
+    KV_ASSERT(need <= SLOTS_MAX);
+    uint32_t cap = SLOTS_MIN;
+    while (cap < need)
+        cap *= 2;
+    return cap;
+}
+
+static void index_add(uint32_t *index, uint32_t index_cap, uint64_t hash, uint32_t position)
+{
+    uint32_t mask = index_cap - 1, i = (uint32_t)hash & mask;
+    while (index[i])
+        i = (i + 1) & mask;
+    index[i] = position + 1;
+}
+
+/* An empty index for `slot_cap` entries, in the old one's memory if that fits. */
+static void index_renew(uint32_t **index, uint32_t *index_cap, uint32_t slot_cap)
+{
+    if (*index_cap == slot_cap * 2) {
+        memset(*index, 0, *index_cap * sizeof **index);
+        return;
+    }
+    free(*index);
+    *index_cap = slot_cap * 2;
+    *index = kv_calloc(*index_cap, sizeof **index);
+}
+
+/* --- keyed by integers --- */
+
+void map_done(struct map *m)
+{
+    free(m->slots);
+    free(m->index);
+    *m = (struct map){ 0 };
+}
+
+void map_clear(struct map *m)
+{
+    m->slot_count = m->live_count = 0;
+    if (m->index)
+        memset(m->index, 0, m->index_cap * sizeof *m->index);
+}
+
+static struct map_slot *map_find(const struct map *m, uint64_t key)
+{
+    if (m->live_count == 0)
+        return NULL;
+    uint32_t mask = m->index_cap - 1;
+    for (uint32_t i = (uint32_t)kv_mix64(key) & mask; m->index[i]; i = (i + 1) & mask) {
+        struct map_slot *slot = &m->slots[m->index[i] - 1];
+        if (slot->key == key && slot->live)
+            return slot;
+    }
+    return NULL;
+}
+
+static void map_rebuild(struct map *m)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < m->slot_count; i++) {
+        if (m->slots[i].live)
+            m->slots[kept++] = m->slots[i];
+    }
+    m->slot_count = kept;
+
+    uint32_t cap = slots_for(kept);
+    if (cap != m->slot_cap)
+        m->slots = kv_realloc(m->slots, cap, sizeof *m->slots);
+    m->slot_cap = cap;
+
+    index_renew(&m->index, &m->index_cap, cap);
+    for (uint32_t i = 0; i < kept; i++)
+        index_add(m->index, m->index_cap, kv_mix64(m->slots[i].key), i);
+}
+
+void map_put(struct map *m, uint64_t key, uintptr_t value)
+{
+    struct map_slot *slot = map_find(m, key);
+    if (slot) {
+        slot->value = value;
+        return;
+    }
+    if (m->slot_count == m->slot_cap)
+        map_rebuild(m);
+    index_add(m->index, m->index_cap, kv_mix64(key), m->slot_count);
+    m->slots[m->slot_count++] = (struct map_slot){ .key = key, .value = value, .live = true };
+    m->live_count++;
+}
+
+bool map_get(const struct map *m, uint64_t key, uintptr_t *value)
+{
+    const struct map_slot *slot = map_find(m, key);
+    if (slot)
+        *value = slot->value;
+    return slot != NULL;
+}
+
+bool map_remove(struct map *m, uint64_t key, uintptr_t *old)
+{
+    struct map_slot *slot = map_find(m, key);
+    if (!slot)
+        return false;
+    if (old)
+        *old = slot->value;
+    slot->live = false;
+    m->live_count--;
+    return true;
+}
+
+/* --- keyed by strings --- */
+
+static void slots_free_keys(struct str_table *t)
+{
+    for (uint32_t i = 0; i < t->slot_count; i++)
+        free((char *)t->slots[i].key.p);
+}
+
+void str_table_done(struct str_table *t)
+{
+    slots_free_keys(t);
+    free(t->slots);
+    free(t->index);
+    *t = (struct str_table){ 0 };
+}
+
+void str_table_clear(struct str_table *t)
+{
+    slots_free_keys(t);
+    t->slot_count = t->live_count = 0;
+    if (t->index)
+        memset(t->index, 0, t->index_cap * sizeof *t->index);
+}
+
+static uint64_t salted_hash(const struct str_table *t, struct str key)
+{
+    return kv_hash_salted(key.p, key.len, t->salt);
+}
+
+/* `steps` is the length of the walk: how many cells were taken by something else. */
+static struct str_slot *table_walk(const struct str_table *t, struct str key, uint64_t hash,
+                                   uint32_t *steps)
+{
+    *steps = 0;
+    if (t->live_count == 0)
+        return NULL;
+    uint32_t mask = t->index_cap - 1;
+    for (uint32_t i = (uint32_t)hash & mask; t->index[i]; i = (i + 1) & mask) {
+        struct str_slot *slot = &t->slots[t->index[i] - 1];
+        if (slot->hash == hash && slot->key.p && str_eq(slot->key, key))
+            return slot;
+        ++*steps;
+    }
+    return NULL;
+}
+
+static void str_table_rebuild(struct str_table *t)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < t->slot_count; i++) {
+        if (t->slots[i].key.p)
+            t->slots[kept++] = t->slots[i];
+    }
+    t->slot_count = kept;
+
+    uint32_t cap = slots_for(kept);
+    if (cap != t->slot_cap)
+        t->slots = kv_realloc(t->slots, cap, sizeof *t->slots);
+    t->slot_cap = cap;
+
+    index_renew(&t->index, &t->index_cap, cap);
+    for (uint32_t i = 0; i < kept; i++)
+        index_add(t->index, t->index_cap, t->slots[i].hash, i);
+}
+
+static void str_table_resalt(struct str_table *t)
+{
+    /* Without random numbers the address of the table is better than nothing. */
+    if (getrandom(&t->salt, sizeof t->salt, GRND_NONBLOCK) != (ssize_t)sizeof t->salt)
+        t->salt = kv_mix64((uintptr_t)t->slots);
+    t->salt |= 1; /* never 0 again: once is enough */
+    for (uint32_t i = 0; i < t->slot_count; i++) {
+        if (t->slots[i].key.p)
+            t->slots[i].hash = salted_hash(t, t->slots[i].key);
+    }
+    str_table_rebuild(t);
+}
+
+void str_table_put(struct str_table *t, struct str key, void *value)
+{
+    uint32_t steps;
+    uint64_t hash = salted_hash(t, key);
+    struct str_slot *slot = table_walk(t, key, hash, &steps);
+    if (slot) {
+        slot->value = value;
+        return;
+    }
+    if (steps > PROBE_MAX && t->salt == 0) {
+        str_table_resalt(t);
+        hash = salted_hash(t, key);
+    }
+    if (t->slot_count == t->slot_cap)
+        str_table_rebuild(t);
+    index_add(t->index, t->index_cap, hash, t->slot_count);
+    t->slots[t->slot_count++] =
+        (struct str_slot){ .key = { str_dup(key), key.len }, .hash = hash, .value = value };
+    t->live_count++;
+}
+
+static struct str_slot *table_find(const struct str_table *t, struct str key)
+{
+    uint32_t steps;
+    return table_walk(t, key, salted_hash(t, key), &steps);
+}
+
+void *str_table_get(const struct str_table *t, struct str key)
+{
+    const struct str_slot *slot = table_find(t, key);
+    return slot ? slot->value : NULL;
+}
+
+bool str_table_has(const struct str_table *t, struct str key)
+{
+    return table_find(t, key) != NULL;
+}
+
+void *str_table_remove(struct str_table *t, struct str key)
+{
+    struct str_slot *slot = table_find(t, key);
+    if (!slot)
+        return NULL;
+    void *old = slot->value;
+    free((char *)slot->key.p);
+    *slot = (struct str_slot){ 0 };
+    t->live_count--;
+    return old;
+}
+
+static int compare_positions(const void *a, const void *b, void *slots)
+{
+    const struct str_slot *s = slots;
+    return str_cmp(s[*(const uint32_t *)a].key, s[*(const uint32_t *)b].key);
+}
+
+void str_table_sorted(const struct str_table *t, uint32_t *out)
+{
+    uint32_t n = 0;
+    str_table_each(t, it)
+        out[n++] = (uint32_t)(it - t->slots);
+    if (n > 1)
+        qsort_r(out, n, sizeof *out, compare_positions, t->slots);
+}
