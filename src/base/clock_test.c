@@ -95,6 +95,22 @@ static void *sleeper_run(void *arg)
     return NULL;
 }
 
+TEST(real_clock_wait_without_a_limit_ends_on_a_signal)
+{
+    struct sleeper s = { .clock = clock_real(), .until_ns = INT64_MAX };
+    pthread_mutex_init(&s.mutex, NULL);
+    clock_cond_init(&s.cond);
+    pthread_create(&s.thread, NULL, sleeper_run, &s);
+    sched_yield(); /* whether it waits already or not, it must end */
+    pthread_mutex_lock(&s.mutex);
+    s.stop = true;
+    pthread_cond_signal(&s.cond);
+    pthread_mutex_unlock(&s.mutex);
+    pthread_join(s.thread, NULL);
+    pthread_mutex_destroy(&s.mutex);
+    pthread_cond_destroy(&s.cond);
+}
+
 /* Returns when it is waiting; its moment is before that of all the others. */
 static void sleeper_start(struct sleeper *s, struct virtual_clock *vc, int64_t until_ns)
 {

@@ -1,5 +1,7 @@
 #include "support/test.h"
 
+#include <wchar.h>
+
 TEST(err_set_gives_kind_and_text_and_returns_minus_one)
 {
     struct err err = { 0 };
@@ -62,6 +64,13 @@ TEST(err_wrapped_for_ever_keeps_the_newest_context)
         err_wrap(&err, "level %d", i);
     EXPECT_TRUE(str_starts(str_of(err.text), STR("level 499: level 498: ")));
     EXPECT_EQ(strlen(err.text), ERR_TEXT_MAX - 1);
+}
+
+TEST(err_text_that_cannot_be_formatted_is_the_format)
+{
+    struct err err = { 0 };
+    err_set(&err, ERR_INVALID, "odd character %lc", (wint_t)0x110000);
+    EXPECT_Z(err.text, "odd character %lc");
 }
 
 TEST(err_kinds_have_names)

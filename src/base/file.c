@@ -51,7 +51,8 @@ int file_read(const char *path, size_t bytes_max, struct buf *out, struct err *e
 
 void file_paths_done(struct file_paths *paths)
 {
-    vec_each(&paths->items, char *, path) free(*path);
+    vec_each(&paths->items, char *, path)
+        free(*path);
     vec_done(&paths->items);
 }
 
@@ -84,8 +85,8 @@ static int folder_names(const char *folder, struct file_paths *out, struct err *
     return 0;
 }
 
-static int expand(const char *path, const char *const *suffixes, int depth,
-                  struct file_paths *out, struct err *err)
+static int expand(const char *path, const char *const *suffixes, int depth, struct file_paths *out,
+                  struct err *err)
 {
     struct stat st;
     if (stat(path, &st) < 0)

@@ -11,6 +11,28 @@ int str_cmp(struct str a, struct str b)
     return (a.len > b.len) - (a.len < b.len);
 }
 
+static int compare_items(const void *a, const void *b)
+{
+    return str_cmp(*(const struct str *)a, *(const struct str *)b);
+}
+
+size_t str_sort_unique(struct str *items, size_t count)
+{
+    if (count > 1)
+        qsort(items, count, sizeof *items, compare_items);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (kept == 0 || !str_eq(items[kept - 1], items[i]))
+            items[kept++] = items[i];
+    }
+    return kept;
+}
+
+bool str_sorted_has(const struct str *sorted, size_t count, struct str s)
+{
+    return count > 0 && bsearch(&s, sorted, count, sizeof s, compare_items) != NULL;
+}
+
 bool str_starts(struct str s, struct str prefix)
 {
     return s.len >= prefix.len && str_eq(str_sub(s, 0, prefix.len), prefix);
@@ -230,7 +252,7 @@ void buf_addf(struct buf *b, const char *fmt, ...)
     va_end(args);
 }
 
-#define DOUBLE_DIGITS_MAX 17 /* enough to tell any two doubles apart */
+#define DOUBLE_DIGITS_MAX 17  /* enough to tell any two doubles apart */
 #define DOUBLE_DIGITS_KEPT 15 /* any decimal of so many digits survives being a normal double */
 
 /* "d.ddde+xx" with the fewest digits that read back as v, but for trailing zeros. The decimal

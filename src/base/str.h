@@ -38,6 +38,10 @@ static inline bool str_eqz(struct str a, const char *z)
 /* Byte order, shorter first on a tie: the order of every sorted list that karve prints. */
 int str_cmp(struct str a, struct str b);
 
+/* Sorts in that order and drops duplicates; returns how many are left. */
+size_t str_sort_unique(struct str *items, size_t count);
+bool str_sorted_has(const struct str *sorted, size_t count, struct str s);
+
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
 ptrdiff_t str_find(struct str s, char c);             /* index of the first c, or -1 */

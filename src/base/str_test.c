@@ -23,6 +23,21 @@ TEST(str_cmp_is_byte_order_with_the_shorter_first)
     EXPECT_TRUE(str_cmp(STR("a\0b"), STR("a\0c")) < 0);
 }
 
+TEST(str_lists_are_sorted_without_duplicates_and_searched)
+{
+    struct str items[] = { STR("b"), STR("a"), STR("b"), STR(""), STR("ab"), STR("a"), STR("b") };
+    size_t n = str_sort_unique(items, KV_COUNT_OF(items));
+    const char *want[] = { "", "a", "ab", "b" };
+    EXPECT_EQ(n, 4);
+    for (size_t i = 0; i < n; i++) {
+        EXPECT_STR(items[i], want[i]);
+        EXPECT_TRUE(str_sorted_has(items, n, str_of(want[i])));
+    }
+    EXPECT_FALSE(str_sorted_has(items, n, STR("aa")));
+    EXPECT_FALSE(str_sorted_has(NULL, 0, STR("")));
+    EXPECT_EQ(str_sort_unique(NULL, 0), 0);
+}
+
 TEST(str_starts_and_ends)
 {
     EXPECT_TRUE(str_starts(STR("karpenter.sh/x"), STR("karpenter.sh/")));

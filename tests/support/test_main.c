@@ -82,7 +82,8 @@ static bool wanted(const char *name, int argc, char **argv)
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
-        vec_each(&tests, struct CMUnitTest, t) puts(t->name);
+        vec_each(&tests, struct CMUnitTest, t)
+            puts(t->name);
         vec_done(&tests);
         return 0;
     }
