@@ -28,16 +28,24 @@ struct doc {
     const json_val *root;
     yyjson_doc *yy;                   /* owns the values */
     struct str text;                  /* the source, borrowed: it must outlive position look-ups */
-    uint32_t line_first;              /* line of text.p[0] in its file */
+    struct text_pos start;            /* of text.p[0] in its file */
     const struct text_pos *positions; /* by value index (YAML); NULL: scan `text` (JSON) */
 };
 
 /* Parse one JSON text. Duplicate keys, invalid UTF-8, NUL characters in strings, a byte order
- * mark, too deep or too long a text are errors with line and column. `text` is borrowed. */
+ * mark, numbers that 64 bits or a double cannot hold, too deep or too long a text are errors with
+ * line and column. `text` is borrowed. */
 int json_read(struct str text, struct doc *out, struct err *err);
 
-/* The same without the costly checks (duplicate keys, depth), for bytes from a trusted API server.
- * yyjson's own strictness remains. */
+/* The same for a part of a file that starts at `start`. On failure the place is in `at`, and not
+ * in the message; -1 is "not JSON", JSON_REFUSED "beyond our limits or rules". */
+#define JSON_REFUSED (-2)
+int json_read_at(struct str text, struct text_pos start, struct doc *out, struct text_pos *at,
+                 struct err *err);
+
+/* The same without the costly checks, for bytes from a trusted API server: equal keys are not
+ * noticed, an integer beyond 64 bits becomes a double. The strictness of yyjson and the depth
+ * limit remain; the caller bounds the length. */
 int json_read_trusted(struct str text, struct doc *out, struct err *err);
 
 void doc_done(struct doc *doc);
@@ -94,6 +102,12 @@ static inline size_t json_count(const json_val *v) /* members or items; 0 for an
     return yyjson_is_ctn((json_val *)v) ? yyjson_get_len((json_val *)v) : 0;
 }
 
+/* One past v and all inside it: u lies within v if v <= u < json_end(v). */
+static inline const json_val *json_end(const json_val *v)
+{
+    return unsafe_yyjson_get_next((json_val *)v);
+}
+
 const json_val *json_get(const json_val *object, struct str key); /* NULL if absent */
 const json_val *json_at(const json_val *array, size_t ix);
 const json_val *json_path(const json_val *v, const char *dotted); /* "spec.template.spec" */
@@ -142,9 +156,42 @@ void json_set_i64(struct json_build *b, json_mut *object, const char *key, int64
 void json_set_bool(struct json_build *b, json_mut *object, const char *key, bool v);
 void json_push(struct json_build *b, json_mut *array, json_mut *v);
 json_mut *json_mut_get(const json_mut *object, struct str key); /* NULL if absent */
+json_mut *json_mut_copy(struct json_build *b, const json_mut *v); /* deep */
+static inline bool json_mut_is_object(const json_mut *v)
+{
+    return yyjson_mut_is_obj((json_mut *)v);
+}
+static inline bool json_mut_is_null(const json_mut *v)
+{
+    return yyjson_mut_is_null((json_mut *)v);
+}
+static inline struct str json_mut_str(const json_mut *v) /* STR_NONE unless v is a string */
+{
+    return yyjson_mut_is_str((json_mut *)v) ?
+                   (struct str){ yyjson_mut_get_str((json_mut *)v),
+                                 yyjson_mut_get_len((json_mut *)v) } :
+                   STR_NONE;
+}
+static inline size_t json_mut_count(const json_mut *v) /* members or items */
+{
+    return yyjson_mut_is_ctn((json_mut *)v) ? yyjson_mut_get_len((json_mut *)v) : 0;
+}
 /* The object at object.key, made if absent or not an object. */
 json_mut *json_mut_object(struct json_build *b, json_mut *object, struct str key);
 void json_mut_remove(json_mut *object, struct str key);
+
+/* Iterate what is being built; nothing may be added or removed meanwhile. */
+#define json_each_mut_member(object, key_, val_)                                                   \
+    for (yyjson_mut_obj_iter key_##_it_ = yyjson_mut_obj_iter_with((json_mut *)(object)),          \
+                             *key_##_once_ = &key_##_it_;                                          \
+         key_##_once_; key_##_once_ = NULL)                                                        \
+        for (json_mut *key_, *val_; (key_ = yyjson_mut_obj_iter_next(&key_##_it_)) != NULL &&      \
+                                    (val_ = yyjson_mut_obj_iter_get_val(key_), 1);)
+#define json_each_mut_item(array, item_)                                                           \
+    for (yyjson_mut_arr_iter item_##_it_ = yyjson_mut_arr_iter_with((json_mut *)(array)),          \
+                             *item_##_once_ = &item_##_it_;                                        \
+         item_##_once_; item_##_once_ = NULL)                                                      \
+        for (json_mut *item_; (item_ = yyjson_mut_arr_iter_next(&item_##_it_)) != NULL;)
 
 /* --- writing: compact UTF-8, no trailing newline --- */
 
@@ -160,6 +207,9 @@ void json_write_string(struct str s, struct buf *out); /* quoted and escaped */
 /* RFC 7386. `patch` is applied to `target` (NULL: absent); the result lives in b. */
 json_mut *json_merge_patch(struct json_build *b, const json_val *target, const json_val *patch);
 
-/* RFC 6902, all operations; the paths that fail are named in err. Nothing is half-applied. */
+#define JSON_PATCH_OPERATIONS_MAX 10000      /* as in an API server */
+#define JSON_PATCH_BUDGET ((size_t)64 << 20) /* values and string bytes visited or copied */
+
+/* RFC 6902, all operations; the path that fails is named in err. Nothing is half-applied. */
 int json_patch(struct json_build *b, const json_val *target, const json_val *patch,
                json_mut **out, struct err *err);

@@ -13,9 +13,10 @@
 struct regex;
 
 int regex_compile(struct str pattern, struct regex **out, struct err *err);
-void regex_free(struct regex *re);
+void regex_free(struct regex *re); /* NULL is fine */
+KV_AUTO_TYPE(regex, regex_free)
 /* 1 matches, 0 does not, -1 the step limit was reached (counts as "does not" for callers that
- * cannot report). Safe to call from many threads with one regex. */
+ * cannot report). Invalid UTF-8 matches nothing. Safe to call from many threads with one regex. */
 int regex_search(const struct regex *re, struct str s);
 
 /* A compiled pattern of a static table: compiled at first use, kept for ever. `pattern` must be a

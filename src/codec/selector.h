@@ -27,14 +27,17 @@ struct selector_term {
 struct selector {
     const struct selector_term *terms; /* all must hold; none matches everything */
     uint32_t term_count;
+    bool fields; /* of fields, not labels: one that is not set is the empty string */
 };
 
 #define SELECTOR_BYTES_MAX 65536
 
-/* Everything lives in `arena`. Keys and values are checked as label keys and values. */
+/* Everything lives in `arena`, terms sorted by key. Keys and values are checked as label keys and
+ * values. Blank text selects everything. */
 int selector_parse(struct arena *arena, struct str text, struct selector *out, struct err *err);
 
-/* Field selectors: only =, ==, != and commas; keys are paths such as spec.nodeName. */
+/* Field selectors: only =, ==, != and commas; keys are paths such as spec.nodeName. In a value a
+ * backslash stands before each comma, equals sign and backslash. */
 int selector_parse_fields(struct arena *arena, struct str text, struct selector *out,
                           struct err *err);
 
@@ -44,7 +47,8 @@ bool selector_matches(const struct selector *sel, selector_lookup_fn lookup, con
 
 void selector_format(const struct selector *sel, struct buf *out); /* canonical text */
 
-/* The syntax rules that labels, taints and names share. Each returns NULL or what is wrong. */
+/* The syntax rules that labels, taints and names share. Each returns NULL or what is wrong, worded
+ * to follow the name of the field: "must be at most 63 characters". */
 const char *label_key_problem(struct str key);     /* [prefix/]name */
 const char *label_value_problem(struct str value); /* up to 63 characters, may be empty */
 const char *dns1123_label_problem(struct str s);

@@ -1,0 +1,119 @@
+/* A scanner of tokens. In valid JSON every token that is not punctuation starts a value (or a
+ * key), in the order in which yyjson stores them: counting tokens finds the place of a value. */
+#include "codec/json_scan.h"
+
+struct text_pos text_pos_at(struct str text, size_t offset, struct text_pos start)
+{
+    struct text_pos pos = start;
+    for (size_t i = 0; i < offset && i < text.len; i++) {
+        bool crlf = text.p[i] == '\r' && i + 1 < text.len && text.p[i + 1] == '\n';
+        if (text.p[i] == '\n' || (text.p[i] == '\r' && !crlf)) {
+            pos.line++;
+            pos.col = 1;
+        } else {
+            pos.col++;
+        }
+    }
+    return pos;
+}
+
+/* The offset behind the string whose opening quote is at `at`, or the end of the text. */
+static size_t string_end(struct str text, size_t at)
+{
+    for (size_t i = at + 1; i < text.len; i++) {
+        if (text.p[i] == '\\')
+            i++;
+        else if (text.p[i] == '"')
+            return i + 1;
+    }
+    return text.len;
+}
+
+static bool ends_word(char c)
+{
+    return c == ',' || c == ':' || c == '{' || c == '}' || c == '[' || c == ']' || c == '"' ||
+           c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* The offset behind a number or literal. */
+static size_t word_end(struct str text, size_t at)
+{
+    while (at < text.len && !ends_word(text.p[at]))
+        at++;
+    return at;
+}
+
+size_t json_scan_value(struct str text, size_t index)
+{
+    size_t at = 0;
+    while (at < text.len) {
+        switch (text.p[at]) {
+        case ' ':
+        case '\t':
+        case '\n':
+        case '\r':
+        case ',':
+        case ':':
+        case '}':
+        case ']':
+            at++;
+            continue;
+        default:
+            break;
+        }
+        if (index-- == 0)
+            return at;
+        if (text.p[at] == '"')
+            at = string_end(text, at);
+        else if (text.p[at] == '{' || text.p[at] == '[')
+            at++;
+        else
+            at = word_end(text, at);
+    }
+    return text.len;
+}
+
+struct json_extent json_scan_extent(struct str text)
+{
+    size_t depth = 0, at = 0;
+    while (at < text.len) {
+        char c = text.p[at];
+        if (c == '"') {
+            at = string_end(text, at);
+        } else if (c == '{' || c == '[') {
+            if (++depth > JSON_DEPTH_MAX)
+                return (struct json_extent){ .end = text.len, .too_deep = at };
+            at++;
+            continue;
+        } else if (c == '}' || c == ']') {
+            at++;
+            if (depth > 0)
+                depth--;
+        } else if (ends_word(c)) {
+            at++;
+            continue;
+        } else {
+            at = word_end(text, at);
+        }
+        if (depth == 0)
+            break;
+    }
+    return (struct json_extent){ .end = at, .too_deep = SIZE_MAX };
+}
+
+size_t utf8_scan_bad(struct str text)
+{
+    size_t at = 0;
+    while (at < text.len) {
+        unsigned char c = (unsigned char)text.p[at];
+        if (c < 0x80) {
+            at++;
+            continue;
+        }
+        size_t bytes = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+        if (at + bytes > text.len || !str_is_utf8(str_sub(text, at, bytes)))
+            return at;
+        at += bytes;
+    }
+    return text.len;
+}
