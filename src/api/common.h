@@ -19,7 +19,14 @@ struct toleration {
     uint8_t effect; /* EFFECT_ANY tolerates every effect */
     struct maybe_int seconds;
 };
-enum toleration_op { TOLERATION_UNSET, TOLERATION_EXISTS, TOLERATION_EQUAL, TOLERATION_LT, TOLERATION_GT };
+enum toleration_op {
+    TOLERATION_UNSET, /* as Equal */
+    TOLERATION_EXISTS,
+    TOLERATION_EQUAL,
+    TOLERATION_LT, /* the taint's value is a number below the toleration's */
+    TOLERATION_GT,
+    TOLERATION_EMPTY, /* written "": as Equal */
+};
 extern const struct schema toleration_schema;
 bool toleration_tolerates(const struct toleration *tol, const struct taint *taint);
 
@@ -47,6 +54,8 @@ extern const struct schema selector_expression_schema; /* label selectors: In, N
 extern const struct schema node_expression_schema;     /* node affinity: also Gt, Lt */
 /* NodePool, NodeClaim and NodeOverlay have their own tables over struct expression. */
 
+extern const struct rule label_key_rule, label_value_rule;
+
 struct label_selector { /* behind a pointer: NULL selects nothing, an empty one everything */
     struct str_map match_labels;
     LIST(struct expression) expressions;
@@ -67,6 +76,7 @@ struct condition {
     int64_t observed_generation;
 };
 extern const struct schema condition_schema; /* metav1.Condition */
+extern const struct rule condition_status_rule;
 const struct condition *condition_find(const struct condition *items, uint32_t count, struct str type);
 
 /* The first fields of every kind's table. */

@@ -7,8 +7,7 @@
 #pragma once
 
 #include "api/schema.h"
-
-#include <stdatomic.h>
+#include "base/rc.h"
 
 struct kind;
 
@@ -31,10 +30,18 @@ struct meta {
 
 extern const struct schema meta_schema; /* ObjectMeta, every field known */
 
+const struct owner_ref *meta_controller(const struct meta *meta); /* NULL: none */
+
+struct meta_template { /* what a template says of the objects made from it */
+    struct str_map labels, annotations;
+};
+extern const struct schema meta_template_schema;
+
 struct object {
-    atomic_uint refs;
+    struct rc rc;
+    uint32_t bytes; /* of the block that starts here */
     const struct kind *kind;
-    struct meta meta;
+    struct meta meta; /* name is never absent, but "" while generateName waits for the store */
 };
 
 /* What a CRD has beyond its schema. */
@@ -66,7 +73,9 @@ struct kind {
     void (*settle)(struct object *view, struct arena *arena);
     /* Defaults that a table cannot say (requests from limits). */
     void (*complete)(struct json_build *b, json_mut *root);
-    /* What the schema cannot say: NodePool's run-time validation, contradicting requirements. */
+    /* What the schema cannot say: NodePool's run-time validation, contradicting requirements. Runs on
+     * a view of `root` as written (settled, defaults not added) whenever that can be decoded, even
+     * if the schema found problems: a value that it already refused is not reported again. */
     void (*check)(const struct object *object, const json_val *root, struct report *report);
     /* The value of a field selector's key beyond metadata.name and metadata.namespace. STR_NONE: the kind does not have it. */
     struct str (*field)(const struct object *object, struct str path);
@@ -109,7 +118,8 @@ static inline void object_unref_cleanup(const struct object **object)
 size_t object_bytes(const struct object *object); /* its own block, shared blocks not counted */
 
 /* Complete and check as the API server would on a write: returns the defaulted tree in `b` and
- * adds every problem to `report`. `old` is the stored object's tree on updates, NULL on creation. */
+ * adds every problem to `report`. `old` is the stored object's tree on updates, NULL on creation.
+ * Problems point into `v`, which is checked as written. NULL if `v` is not even an object. */
 json_mut *object_admit(const struct kind *kind, struct json_build *b, const json_val *v,
                        const json_val *old, struct report *report);
 

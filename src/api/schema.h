@@ -71,6 +71,11 @@ struct resources { /* sorted by name */
         uint32_t count;                                                                            \
     }
 
+struct any_list { /* the layout of every list and map, for code that follows a table */
+    const void *items;
+    uint32_t count;
+};
+
 struct str str_map_get(const struct str_map *map, struct str key); /* STR_NONE if absent */
 
 enum field_type {
@@ -94,6 +99,7 @@ enum field_type {
     FIELD_MAP,        /* LIST(T), sorted by key, from a JSON object of objects; T starts with `struct str key` */
     FIELD_JSON,       /* struct str: the value's canonical JSON text */
     FIELD_QUANTITY,   /* struct quantity; absent is zero */
+    FIELD_VERSION,    /* uint64_t from a decimal string (resourceVersion); absent or "" is 0 */
 };
 
 enum field_flags {
@@ -144,6 +150,7 @@ struct field {
     uint8_t flags;    /* enum field_flags */
     uint16_t offset;  /* in the C struct */
     uint16_t name_len;
+    bool unkept; /* checked as its type says, but not decoded: see CHECKED() */
     const struct schema *sub; /* of FIELD_STRUCT, OPTION, LIST, MAP; of FIELD_OPAQUE if its inside is checked too */
     const struct rule *rule;
 };
@@ -177,6 +184,17 @@ struct schema {
     {                                                                                              \
         .type = FIELD_OPAQUE, .name = name_, .name_len = sizeof(name_) - 1, __VA_ARGS__            \
     }
+/* A field whose value is checked but not kept: no C member belongs to it. Its schema, and all below
+ * it, need no C struct either and are written SCHEMA_CHECKED. */
+#define CHECKED(type_, name_, ...)                                                                 \
+    {                                                                                              \
+        .type = FIELD_##type_, .name = name_, .name_len = sizeof(name_) - 1,                       \
+        .unkept = true, __VA_ARGS__                                                                \
+    }
+#define SCHEMA_CHECKED(name_, fields_, ...)                                                        \
+    {                                                                                              \
+        .name = name_, .fields = fields_, .field_count = KV_COUNT_OF(fields_), __VA_ARGS__         \
+    }
 #define SCHEMA(name_, type_, fields_, ...)                                                         \
     {                                                                                              \
         .name = name_, .size = sizeof(type_), .align = _Alignof(type_), .fields = fields_,         \
@@ -209,6 +227,8 @@ struct report {
     uint32_t error_count;
 };
 
+#define REPORT_PROBLEMS_MAX 1000 /* kept; further errors are only counted */
+
 void report_done(struct report *r);
 void report_add(struct report *r, enum severity severity, const struct path *path,
                 const json_val *at, const char *fmt, ...) KV_PRINTF(5, 6);
@@ -228,11 +248,17 @@ void schema_validate_update(const struct schema *schema, const json_val *v, cons
  * applies when that object is there. */
 void schema_default(const struct schema *schema, struct json_build *b, json_mut *v);
 
+/* What one object may take when it is decoded: a few bytes of JSON ("{},") can ask for a struct of
+ * hundreds. */
+#define SCHEMA_DECODED_BYTES_MAX ((size_t)64 << 20)
+
 /* Decode `v` into the zeroed struct at `out`. Strings and nested values point into v's document
  * and `arena`: a view, to be compacted by api/object.h. Unknown fields are skipped. A value of the
  * wrong type is ERR_INVALID with the path. */
 int schema_decode(const struct schema *schema, const json_val *v, struct arena *arena, void *out,
                   struct err *err);
 
+/* Of the contents: what the table says, wherever it lies in memory, FIELD_SHARED values included. The
+ * hash is the same in every run. */
 uint64_t schema_hash(const struct schema *schema, const void *value);
 bool schema_equal(const struct schema *schema, const void *a, const void *b);

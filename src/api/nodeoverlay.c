@@ -1,0 +1,143 @@
+/* The table of NodeOverlay. */
+#include "api/nodeoverlay.h"
+
+#include "codec/regex.h"
+
+#define PATTERN_PRICE "^\\d+(\\.\\d+)?$"
+#define PATTERN_PRICE_ADJUSTMENT                                                                   \
+    "^(([+-]{1}(\\d*\\.?\\d+))|(\\+{1}\\d*\\.?\\d+%)|(^(-\\d{1,2}(\\.\\d+)?%)$)|(-100%))$"
+
+/* What the scheduler computes with comes from the cloud and from nothing else. */
+static const char *const fixed_resources[] = { "cpu", "memory", "ephemeral-storage", "pods" };
+
+static bool capacity_is_custom(const json_val *self, const json_val *old KV_UNUSED)
+{
+    for (size_t i = 0; i < KV_COUNT_OF(fixed_resources); i++) {
+        if (json_member(self, fixed_resources[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool one_price(const json_val *self, const json_val *old KV_UNUSED)
+{
+    return !json_member(self, "price") || !json_member(self, "priceAdjustment");
+}
+
+static const char *price_words(struct str text)
+{
+    if (regex_match_static(PATTERN_PRICE, text))
+        return NULL;
+    return "is not a price, expected a decimal such as 0.25";
+}
+
+static const char *adjustment_words(struct str text)
+{
+    if (regex_match_static(PATTERN_PRICE_ADJUSTMENT, text))
+        return NULL;
+    return "is not a change of price, expected a sign and a decimal or a percentage such as +0.05 "
+           "or -10%, no less than -100%";
+}
+
+static const struct rule quantity_rule = { .pattern = PATTERN_QUANTITY };
+
+#define T struct nodeoverlay_spec
+static const struct field spec_fields[] = {
+    FIELD(RESOURCES, capacity, "capacity",
+          "Resources to add to the instance types, smart devices for example. cpu, memory, "
+          "ephemeral-storage and pods cannot be changed.",
+          RULE(.item = &quantity_rule,
+               CEL_RULES({ "!('cpu' in self) && !('memory' in self) && "
+                           "!('ephemeral-storage' in self) && !('pods' in self)",
+                           "cpu, memory, ephemeral-storage and pods cannot be changed",
+                           capacity_is_custom }))),
+    FIELD(STR, price, "price", "The price per hour, in place of the provider's.",
+          RULE(.pattern = PATTERN_PRICE, .check = price_words)),
+    FIELD(STR, price_adjustment, "priceAdjustment",
+          "A change of the provider's price: +0.05 or -0.05 adds, +10% or -10% multiplies. A price "
+          "never falls below 0.",
+          RULE(.pattern = PATTERN_PRICE_ADJUSTMENT, .check = adjustment_words)),
+    FIELD(LIST, requirements, "requirements",
+          "Which instance types and offerings the overlay applies to; all of them must hold.",
+          .flags = FIELD_REQUIRED, .sub = &overlay_requirement_schema, RULE(.items_max = 100)),
+    FIELD(MAYBE_INT, weight, "weight",
+          "Where overlays disagree the one with the higher weight counts. Not set counts as 0.",
+          RULE(.format = "int32", BETWEEN(1, 10000))),
+};
+#undef T
+static const struct schema spec_schema =
+    SCHEMA("NodeOverlaySpec", struct nodeoverlay_spec, spec_fields,
+           .doc = "What is corrected, and for which instance types.",
+           CEL_RULES({ "!has(self.price) || !has(self.priceAdjustment)",
+                       "price and priceAdjustment exclude each other", one_price }));
+
+#define T struct nodeoverlay_status
+static const struct field status_fields[] = {
+    CONDITIONS_FIELD(status_condition_schema),
+};
+#undef T
+static const struct schema status_schema =
+    SCHEMA("NodeOverlayStatus", struct nodeoverlay_status, status_fields,
+           .doc = "Whether the overlay is in use.");
+
+#define T struct nodeoverlay
+static const struct field nodeoverlay_fields[] = {
+    OBJECT_FIELDS(struct nodeoverlay),
+    FIELD(STRUCT, spec, "spec", "What is corrected, and for which instance types.",
+          .flags = FIELD_REQUIRED, .sub = &spec_schema),
+    FIELD(STRUCT, status, "status", "Whether the overlay is in use.", .sub = &status_schema),
+};
+#undef T
+static const struct schema nodeoverlay_schema =
+    SCHEMA("NodeOverlay", struct nodeoverlay, nodeoverlay_fields,
+           .doc = "A NodeOverlay corrects what the provider says of instance types: their prices, "
+                  "and resources it does not know of.");
+
+static const struct crd_column columns[] = {
+    { "Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status",
+      "Whether the overlay is in use.", 0 },
+    { "Age", "date", ".metadata.creationTimestamp", "How old the overlay is.", 0 },
+    { "Weight", "integer", ".spec.weight", "Heavier overlays win.", 1 },
+};
+
+static const struct crd nodeoverlay_crd = {
+    .short_names = (const char *const[]){ "overlays", NULL },
+    .categories = (const char *const[]){ "karpenter", NULL },
+    .columns = columns,
+    .column_count = KV_COUNT_OF(columns),
+};
+
+static void nodeoverlay_check(const struct object *object, const json_val *root,
+                              struct report *report)
+{
+    const struct nodeoverlay_spec *s = &nodeoverlay_of(object)->spec;
+    struct place top = place_root(root), spec = place_member(&top, "spec"),
+                 requirements = place_member(&spec, "requirements");
+
+    requirements_check(s->requirements.items, s->requirements.count, NULL, &requirements, report);
+    if (!s->price.p && !s->price_adjustment.p && s->capacity.count == 0)
+        place_warning(report, &spec,
+                      "changes nothing, expected price, priceAdjustment or capacity");
+}
+
+const struct kind nodeoverlay_kind = {
+    .group = KARPENTER_GROUP,
+    .version = "v1alpha1",
+    .name = "NodeOverlay",
+    .plural = "nodeoverlays",
+    .singular = "nodeoverlay",
+    .has_status = true,
+    .schema = &nodeoverlay_schema,
+    .doc = "Corrections of the prices and the capacity of instance types.",
+    .crd = &nodeoverlay_crd,
+    .check = nodeoverlay_check,
+};
+
+int nodeoverlay_order(const struct nodeoverlay *a, const struct nodeoverlay *b)
+{
+    int64_t wa = a->spec.weight.set ? a->spec.weight.value : 0;
+    int64_t wb = b->spec.weight.set ? b->spec.weight.value : 0;
+    if (wa != wb)
+        return wa > wb ? -1 : 1;
+    return str_cmp(b->object.meta.name, a->object.meta.name);
+}
