@@ -45,10 +45,9 @@ static struct result sh(const char *command, struct str input)
         dup2(fileno(in), 0);
         dup2(fileno(out), 1);
         dup2(fileno(err), 2);
-        const char *program = getenv("KARVE");
+        setenv("KARVE", "build/karve", 0); /* Meson says where it is */
         AUTO_BUF script = { 0 };
-        buf_addf(&script, "karve() { \"%s\" \"$@\"; }; %s", program ? program : "build/karve",
-                 command);
+        buf_addf(&script, "karve() { \"$KARVE\" \"$@\"; }; %s", command);
         execl("/bin/sh", "sh", "-c", script.p, (char *)NULL);
         _exit(127);
     }
@@ -122,7 +121,8 @@ TEST(a_value_outside_the_choices_is_a_usage_error_that_names_them)
 
 TEST(flags_can_be_set_in_the_environment_and_the_command_line_wins)
 {
-    AUTO_RESULT from_environment = sh("KARVE_OUTPUT=json; export KARVE_OUTPUT; karve version", STR(""));
+    AUTO_RESULT from_environment =
+        sh("KARVE_OUTPUT=json; export KARVE_OUTPUT; karve version", STR(""));
     EXPECT_EQ(from_environment.code, 0);
     EXPECT_HAS(buf_str(&from_environment.out), "{\"version\":");
     AUTO_RESULT overridden =
@@ -148,10 +148,11 @@ TEST(completion_scripts_are_accepted_by_the_shell)
 
 TEST(bash_completion_offers_commands_and_flag_values)
 {
-    AUTO_RESULT r = sh("bash -c '. <(\"$KARVE\" completion bash); COMP_WORDS=(karve val); COMP_CWORD=1; "
-                       "_karve; echo ${COMPREPLY[@]}; COMP_WORDS=(karve validate -o \"\"); COMP_CWORD=3; "
-                       "_karve; echo ${COMPREPLY[@]}'",
-                       STR(""));
+    AUTO_RESULT r =
+        sh("bash -c '. <(\"$KARVE\" completion bash); COMP_WORDS=(karve val); COMP_CWORD=1; "
+           "_karve; echo ${COMPREPLY[@]}; COMP_WORDS=(karve validate -o \"\"); COMP_CWORD=3; "
+           "_karve; echo ${COMPREPLY[@]}'",
+           STR(""));
     EXPECT_STR(buf_str(&r.out), "validate\ntext json\n");
 }
 
@@ -161,7 +162,7 @@ TEST(the_man_page_covers_every_command)
     EXPECT_EQ(r.code, 0);
     EXPECT_HAS(buf_str(&r.out), ".TH KARVE 1");
     EXPECT_HAS(buf_str(&r.out), ".SS \"karve validate [flags] [PATH...]\"");
-    EXPECT_HAS(buf_str(&r.out), ".SS \"karve crds [flags]\"");
+    EXPECT_HAS(buf_str(&r.out), ".SS \"karve crds [flags] [KIND...]\"");
     EXPECT_HAS(buf_str(&r.out), "EXIT STATUS");
 }
 
@@ -194,8 +195,9 @@ TEST(validate_names_file_line_column_object_and_field)
 
 TEST(validate_prints_json_for_scripts)
 {
-    AUTO_RESULT r = sh("karve validate -o json -f -",
-                       STR("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 3}\n"));
+    AUTO_RESULT r =
+        sh("karve validate -o json -f -",
+           STR("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 3}\n"));
     EXPECT_EQ(r.code, 1);
     EXPECT_EQ(r.err.len, 0);
     struct doc doc;
@@ -213,33 +215,34 @@ TEST(validate_prints_json_for_scripts)
 
 TEST(validate_finds_a_name_used_twice)
 {
-    AUTO_RESULT r = sh("karve validate -f -",
-                       STR("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n"
-                           "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"));
+    AUTO_RESULT r =
+        sh("karve validate -f -", STR("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n"
+                                      "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"));
     EXPECT_EQ(r.code, 1);
-    EXPECT_HAS(buf_str(&r.err), "stdin:5:1: Namespace/a: metadata.name: this name is already used at stdin:1");
+    EXPECT_HAS(buf_str(&r.err),
+               "stdin:5:1: Namespace/a: metadata.name: this name is already used at stdin:1");
 }
 
 TEST(validate_finds_a_pool_that_can_never_match)
 {
-    AUTO_RESULT r =
-        sh("karve validate -f -",
-           STR("apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: never}\nspec:\n  template:\n    spec:\n"
-               "      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n"
-               "      requirements:\n"
-               "      - {key: kubernetes.io/arch, operator: In, values: [arm64]}\n"
-               "      - {key: kubernetes.io/arch, operator: In, values: [amd64]}\n"));
+    AUTO_RESULT r = sh(
+        "karve validate -f -",
+        STR("apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: never}\nspec:\n  template:\n    spec:\n"
+            "      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n"
+            "      requirements:\n"
+            "      - {key: kubernetes.io/arch, operator: In, values: [arm64]}\n"
+            "      - {key: kubernetes.io/arch, operator: In, values: [amd64]}\n"));
     EXPECT_EQ(r.code, 1);
     EXPECT_HAS(buf_str(&r.err), "kubernetes.io/arch");
 }
 
 TEST(validate_warns_of_a_budget_whose_schedule_leaves_a_gap)
 {
-    const struct str pool =
-        STR("apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: gap}\nspec:\n  template:\n    spec:\n"
-            "      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n"
-            "      requirements: []\n"
-            "  disruption:\n    budgets:\n    - {nodes: \"0\", schedule: \"0 9 * * mon-fri\", duration: 8h}\n");
+    const struct str pool = STR(
+        "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: gap}\nspec:\n  template:\n    spec:\n"
+        "      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n"
+        "      requirements: []\n"
+        "  disruption:\n    budgets:\n    - {nodes: \"0\", schedule: \"0 9 * * mon-fri\", duration: 8h}\n");
     AUTO_RESULT r = sh("karve validate -f -", pool);
     EXPECT_EQ(r.code, 0);
     EXPECT_HAS(buf_str(&r.err), "warning");
@@ -250,10 +253,11 @@ TEST(validate_warns_of_a_budget_whose_schedule_leaves_a_gap)
 
 TEST(validate_opens_the_lists_that_kubectl_prints)
 {
-    AUTO_RESULT r = sh("karve validate -f -",
-                       STR("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n"
-                           "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"a\"}},\n"
-                           "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"B_\"}}]}\n"));
+    AUTO_RESULT r = sh(
+        "karve validate -f -",
+        STR("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n"
+            "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"a\"}},\n"
+            "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"B_\"}}]}\n"));
     EXPECT_EQ(r.code, 1);
     EXPECT_HAS(buf_str(&r.err), "stdin:3:");
     EXPECT_HAS(buf_str(&r.err), "Namespace/B_: metadata.name");
@@ -269,9 +273,10 @@ TEST(validate_counts_kinds_that_karve_does_not_read)
 
 TEST(validate_tells_an_old_version_and_a_misspelt_kind_of_its_own_groups)
 {
-    AUTO_RESULT r = sh("karve validate -f -",
-                       STR("apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: a}\n---\n"
-                           "apiVersion: karpenter.sh/v1\nkind: NodePol\nmetadata: {name: b}\n"));
+    AUTO_RESULT r =
+        sh("karve validate -f -",
+           STR("apiVersion: karpenter.sh/v1beta1\nkind: NodePool\nmetadata: {name: a}\n---\n"
+               "apiVersion: karpenter.sh/v1\nkind: NodePol\nmetadata: {name: b}\n"));
     EXPECT_EQ(r.code, 1);
     EXPECT_HAS(buf_str(&r.err), "use karpenter.sh/v1");
     EXPECT_HAS(buf_str(&r.err), "did you mean NodePool?");
@@ -325,7 +330,8 @@ TEST(every_hostile_file_gets_its_error_and_exit_code_1)
     EXPECT_TRUE(checked >= 20);
 }
 
-static void write_large(const char *path, const char *head, char fill, size_t count, const char *tail)
+static void write_large(const char *path, const char *head, char fill, size_t count,
+                        const char *tail)
 {
     FILE *f = fopen(path, "w");
     if (!f)

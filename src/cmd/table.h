@@ -1,0 +1,17 @@
+/* cmd/table.h - columns for people: aligned by display width, plain when not on a terminal. */
+#pragma once
+
+#include "base/str.h"
+#include "base/vec.h"
+
+struct table {
+    VEC(char *) cells; /* row after row, the heading first */
+    size_t columns;
+};
+
+void table_init(struct table *t, const char *const *headings, size_t columns);
+void table_add(struct table *t, struct str cell); /* fills rows from left to right */
+void table_addf(struct table *t, const char *fmt, ...) KV_PRINTF(2, 3);
+/* Two spaces between columns, no trailing blanks; headings bold when coloured. */
+void table_print(const struct table *t, struct buf *out, bool colour);
+void table_done(struct table *t);
