@@ -6,9 +6,24 @@
 
 static VEC(struct CMUnitTest) tests;
 
+/* cmocka 1.1.5 reports a skipped test as "not ok", so skipping is ours: back out to here, and leave
+ * a comment that scripts/test.sh counts. */
+static jmp_buf skip_to;
+
+static void run_or_skip(void **state)
+{
+    void (*fn)(void **);
+    memcpy(&fn, *state, sizeof fn);
+    if (setjmp(skip_to) == 0)
+        fn(state);
+}
+
 void test_register(const char *name, void (*fn)(void **))
 {
-    vec_push(&tests, (struct CMUnitTest){ .name = name, .test_func = fn });
+    void *copy = kv_malloc(sizeof fn);
+    memcpy(copy, &fn, sizeof fn);
+    vec_push(&tests,
+             (struct CMUnitTest){ .name = name, .test_func = run_or_skip, .initial_state = copy });
 }
 
 void test_expect_eq(int64_t got, int64_t want, const char *what, const char *file, int line)
@@ -62,12 +77,12 @@ void test_expect_err(int rc, const struct err *err, enum err_kind want, const ch
 void test_skip(const char *reason, const char *file, int line)
 {
     const char *ci = getenv("CI");
-    print_message("skipped: %s\n", reason);
     if (ci && strcmp(ci, "true") == 0) {
         print_error("a test was skipped in CI: %s\n", reason);
         _fail(file, line);
     }
-    _skip(file, line);
+    printf("# SKIP %s\n", reason);
+    longjmp(skip_to, 1);
 }
 
 static bool wanted(const char *name, int argc, char **argv)
@@ -79,21 +94,31 @@ static bool wanted(const char *name, int argc, char **argv)
     return argc < 2;
 }
 
+static void tests_done(void)
+{
+    vec_each(&tests, struct CMUnitTest, t) {
+        free(t->initial_state);
+    }
+    vec_done(&tests);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         vec_each(&tests, struct CMUnitTest, t)
             puts(t->name);
-        vec_done(&tests);
+        tests_done();
         return 0;
     }
-    size_t kept = 0;
-    for (size_t i = 0; i < tests.count; i++) {
-        if (wanted(tests.items[i].name, argc, argv))
-            tests.items[kept++] = tests.items[i];
+    VEC(struct CMUnitTest) chosen = { 0 };
+    vec_each(&tests, struct CMUnitTest, t) {
+        if (wanted(t->name, argc, argv))
+            vec_push(&chosen, *t);
     }
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    int failed = kept ? _cmocka_run_group_tests("karve", tests.items, kept, NULL, NULL) : 0;
-    vec_done(&tests);
+    int failed =
+        chosen.count ? _cmocka_run_group_tests("karve", chosen.items, chosen.count, NULL, NULL) : 0;
+    vec_done(&chosen);
+    tests_done();
     return failed ? 1 : 0;
 }
