@@ -31,8 +31,9 @@ check: deps-check $(BUILD)/build.ninja ## set up, build, and run every test
 	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet
 	@scripts/test.sh $(BUILD)
 
-e2e: ## run against real servers
-	@scripts/e2e.sh
+e2e: deps-check $(BUILD)/build.ninja ## compare with a real API server's code (needs Go)
+	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet
+	@scripts/e2e.sh $(BUILD)
 
 bench: deps-check $(BUILD)/build.ninja ## run the benchmarks (BENCH_ARGS=--small for the short ones)
 	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet

@@ -33,15 +33,15 @@ static void workload_draw(const struct pod_maker *m, uint32_t ix, struct workloa
     w->app = PICK(&rng, apps);
     w->team = PICK(&rng, teams);
     w->namespace_ = PICK(&rng, namespaces);
-    w->containers = ix % 8 == 4 ? 2 + ix % 16 / 8 : 1;
+    w->containers = ix % 16 == 4 ? 2 : ix % 32 == 12 ? 3 : 1;
     w->init_containers = ix % 8 == 7;
     w->cpu_milli = 50 * (1 + (uint32_t)rng_below(&rng, 40));
     w->memory_mi = 64 * (1 + (uint32_t)rng_below(&rng, 64));
-    w->probes = ix % 2 == 0;
+    w->probes = ix % 3 == 0;
     w->spread = ix % 5 == 1;
     w->affinity = ix % 5 == 2;
     w->tolerations = ix % 5 == 3;
-    w->annotations = ix % 3 == 0;
+    w->annotations = ix % 3 == 1;
 }
 
 static const char *const hex = "0123456789abcdef";
@@ -105,9 +105,8 @@ static void add_metadata(struct pod_draw *d)
     buf_addz(o, "\"managedFields\":[{\"manager\":\"kubelet\",\"operation\":\"Update\",\"apiVersion\":\"v1\","
                 "\"time\":");
     add_time(o, d->minute + 1, 9);
-    buf_addz(o, ",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{\"f:status\":{\"f:conditions\":"
-                "{\"k:{\\\"type\\\":\\\"Ready\\\"}\":{\".\":{},\"f:status\":{},\"f:type\":{}}},"
-                "\"f:phase\":{},\"f:podIP\":{}}},\"subresource\":\"status\"}]},");
+    buf_addz(o, ",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{\"f:status\":{\"f:phase\":{},\"f:podIP\":{}}},"
+                "\"subresource\":\"status\"}]},");
 }
 
 static void add_volumes(struct pod_draw *d)
@@ -118,14 +117,14 @@ static void add_volumes(struct pod_draw *d)
         buf_addf(o, "{\"name\":\"data\",\"persistentVolumeClaim\":{\"claimName\":\"data-%s\"}},",
                  d->name);
     buf_addf(o, "{\"name\":\"kube-api-access-%s\",\"projected\":{\"sources\":[{\"serviceAccountToken\":"
-                "{\"expirationSeconds\":3607,\"path\":\"token\"}}],\"defaultMode\":420}}],",
+                "{\"path\":\"token\"}}]}}],",
              d->token);
 }
 
 static void add_probe(struct buf *o, const char *name)
 {
     buf_addf(o, "\"%s\":{\"httpGet\":{\"path\":\"/healthz\",\"port\":8080,\"scheme\":\"HTTP\"},"
-                "\"timeoutSeconds\":1,\"periodSeconds\":10},",
+                "\"periodSeconds\":10},",
              name);
 }
 
@@ -135,7 +134,7 @@ static void add_container(struct pod_draw *d, uint32_t ix, bool init)
     const struct workload *w = d->w;
     struct buf *o = d->out;
     uint32_t part = init ? 4 : ix ? 5 : 1;
-    buf_addf(o, "{\"name\":\"%s\",\"image\":\"registry.example.com/%s/%s-%u:1.%u.%u\",",
+    buf_addf(o, "{\"name\":\"%s\",\"image\":\"reg.example.io/%s/%s-%u:1.%u.%u\",",
              init ? "migrate" : names[ix], w->team, w->app, ix, w->ix % 30, w->ix % 7);
     if (ix == 0 && !init)
         buf_addz(o, "\"ports\":[{\"name\":\"http\",\"containerPort\":8080,\"protocol\":\"TCP\"}],");
@@ -165,7 +164,7 @@ static void add_placement(struct pod_draw *d)
         buf_addf(o, "{\"key\":\"dedicated\",\"operator\":\"Equal\",\"value\":\"%s\",\"effect\":\"NoSchedule\"},",
                  w->team);
     buf_addz(o, "{\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\","
-                "\"tolerationSeconds\":300}],\"priority\":0,\"enableServiceLinks\":true,"
+                "\"tolerationSeconds\":300}],\"priority\":0,"
                 "\"preemptionPolicy\":\"PreemptLowerPriority\"");
     if (w->spread)
         buf_addf(o, ",\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"topology.kubernetes.io/zone\","
@@ -191,9 +190,9 @@ static void add_spec(struct pod_draw *d)
         add_container(d, i, false);
     }
     buf_addf(o, "],\"restartPolicy\":\"%s\",\"terminationGracePeriodSeconds\":30,"
-                "\"dnsPolicy\":\"ClusterFirst\",\"serviceAccountName\":\"%s\",\"serviceAccount\":\"%s\","
-                "\"nodeName\":\"%s\",\"securityContext\":{},",
-             w->owner == OWNER_JOB ? "Never" : "Always", w->app, w->app, d->node);
+                "\"dnsPolicy\":\"ClusterFirst\",\"serviceAccountName\":\"%s\",\"nodeName\":\"%s\","
+                "\"securityContext\":{},",
+             w->owner == OWNER_JOB ? "Never" : "Always", w->app, d->node);
     if (w->owner == OWNER_STATEFUL_SET)
         buf_addf(o, "\"hostname\":\"%s\",\"subdomain\":\"%s\",", d->name, w->app);
     add_placement(d);
@@ -202,9 +201,7 @@ static void add_spec(struct pod_draw *d)
 
 static void add_condition(struct pod_draw *d, const char *type, uint32_t minute, uint32_t second)
 {
-    buf_addf(d->out, "{\"type\":\"%s\",\"status\":\"True\",\"lastProbeTime\":null,"
-                     "\"lastTransitionTime\":",
-             type);
+    buf_addf(d->out, "{\"type\":\"%s\",\"status\":\"True\",\"lastTransitionTime\":", type);
     add_time(d->out, minute, second);
     buf_addc(d->out, '}');
 }
@@ -225,7 +222,7 @@ static void add_container_status(struct pod_draw *d, uint32_t ix, bool init)
         add_time(o, d->minute + 1, d->ordinal);
     }
     buf_addf(o, "}},\"lastState\":{},\"ready\":true,\"restartCount\":0,"
-                "\"image\":\"registry.example.com/%s/%s-%u:1.%u.%u\","
+                "\"image\":\"reg.example.io/%s/%s-%u:1.%u.%u\","
                 "\"imageID\":\"sha256:%064u\",\"containerID\":\"containerd://",
              w->team, w->app, ix, w->ix % 30, w->ix % 7, w->ix);
     add_hex(d->rng, o, 64);

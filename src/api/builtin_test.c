@@ -1,6 +1,6 @@
 /* What the built-in kinds share: shares of a total, what counts as unchanged, places of problems. */
 #include "api/builtin.h"
-#include "kind_test.h"
+#include "api/kind_test.h"
 
 static struct int_or_str number(int64_t n)
 {

@@ -227,7 +227,8 @@ static json_mut *schema_of_kind(struct json_build *b, const struct kind *kind)
 {
     json_mut *object = schema_of_object(b, kind->schema);
     json_mut *properties = json_mut_get(object, STR("properties"));
-    json_mut *version = schema_of_type(b, "string", NULL), *name = schema_of_type(b, "string", NULL);
+    json_mut *version = schema_of_type(b, "string", NULL),
+             *name = schema_of_type(b, "string", NULL);
 
     set_text(b, version, "description", "The group and version of the object's kind.");
     set_text(b, name, "description", "The kind of the object.");

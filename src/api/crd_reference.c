@@ -62,8 +62,7 @@ static void phrase(struct buf *out, size_t start)
         buf_addz(out, "; ");
 }
 
-static void limits_add(struct buf *out, size_t start, uint32_t low, uint32_t high,
-                       const char *what)
+static void limits_add(struct buf *out, size_t start, uint32_t low, uint32_t high, const char *what)
 {
     if (!low && !high)
         return;

@@ -18,15 +18,14 @@ static void admit(const struct kind *kind, const json_mut *object, const json_va
     struct doc doc;
     reread(object, &text, &doc);
     *defaulted = object_admit(kind, b, doc.root, maybe_old, report);
-    vec_each (&report->problems, struct problem, p)
+    vec_each(&report->problems, struct problem, p)
         p->at = NULL; /* into the document that goes now */
     doc_done(&doc);
 }
 
 /* An update is judged as the API server does it: what is stored has its defaults, and so has what
  * is sent by the time the two are compared. */
-static void judge(const struct sample_set *set, const struct sample *sample,
-                  struct report *report)
+static void judge(const struct sample_set *set, const struct sample *sample, struct report *report)
 {
     AUTO_JSON_BUILD b;
     json_build_init(&b);
@@ -52,7 +51,7 @@ static void judge(const struct sample_set *set, const struct sample *sample,
 static bool found(const struct report *report, const struct sample *sample)
 {
     enum severity severity = sample->judge == WARNING ? PROBLEM_WARNING : PROBLEM_ERROR;
-    vec_each (&report->problems, struct problem, p) {
+    vec_each(&report->problems, struct problem, p) {
         AUTO_BUF text = { 0 };
         buf_addf(&text, "%.*s: %.*s", STR_ARG(p->path), STR_ARG(p->what));
         if (p->severity == severity && str_starts(buf_str(&text), str_of(sample->problem)))
@@ -76,7 +75,7 @@ static void check_set(const struct sample_set *set)
             wrong++;
             print_error("%s %s\n  expected %s\n", set->kind->name, sample->patch,
                         sample->problem ? sample->problem : "no problem");
-            vec_each (&report.problems, struct problem, p)
+            vec_each(&report.problems, struct problem, p)
                 print_error("  found %s %.*s: %.*s\n", p->severity ? "warning" : "error",
                             STR_ARG(p->path), STR_ARG(p->what));
         }

@@ -97,8 +97,8 @@ const struct schema ec2nodeclass_status_schema =
 #define T struct ec2nodeclass
 static const struct field ec2nodeclass_fields[] = {
     OBJECT_FIELDS(struct ec2nodeclass),
-    FIELD(STRUCT, spec, "spec", "What EC2 needs to know to launch a node.",
-          .flags = FIELD_REQUIRED, .sub = &ec2nodeclass_spec_schema),
+    FIELD(STRUCT, spec, "spec", "What EC2 needs to know to launch a node.", .flags = FIELD_REQUIRED,
+          .sub = &ec2nodeclass_spec_schema),
     FIELD(STRUCT, status, "status",
           "What the class's terms select, and whether nodes can be launched with it.",
           .sub = &ec2nodeclass_status_schema),
@@ -113,7 +113,7 @@ static const struct crd_column columns[] = {
     { "Ready", "string", ".status.conditions[?(@.type==\"Ready\")].status",
       "Whether nodes can be launched with the class.", 0 },
     { "Age", "date", ".metadata.creationTimestamp", "How old the class is.", 0 },
-    { "Role", "string", ".spec.role", "The IAM role of the nodes.", 1 },
+    { "Role", "string", ".spec.role", "The IAM role of the nodes.", 0 },
 };
 
 static const struct crd ec2nodeclass_crd = {

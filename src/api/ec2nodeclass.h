@@ -1,4 +1,5 @@
-/* api/ec2nodeclass.h - EC2NodeClass (karpenter.k8s.aws/v1): what EC2 needs to know to launch a node. */
+/* api/ec2nodeclass.h - EC2NodeClass (karpenter.k8s.aws/v1): what EC2 needs to know to launch a
+ * node. */
 #pragma once
 
 #include "api/karpenter.h"

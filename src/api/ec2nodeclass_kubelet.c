@@ -16,8 +16,8 @@ static const char *threshold_problem(struct str text)
     struct quantity q;
     int64_t percent;
     if (str_ends(text, STR("%"))) {
-        bool ok = str_to_i64(str_sub(text, 0, text.len - 1), &percent) && percent >= 0 &&
-                  percent <= 100;
+        bool ok =
+            str_to_i64(str_sub(text, 0, text.len - 1), &percent) && percent >= 0 && percent <= 100;
         /* Fractions of a percent are fine too: 7.5%. */
         if (!ok && quantity_parse(str_sub(text, 0, text.len - 1), &q, NULL) == 0)
             ok = quantity_cmp(q, quantity_of(0)) >= 0 && quantity_cmp(q, quantity_of(100)) <= 0;
@@ -130,8 +130,7 @@ static const struct field kubelet_fields[] = {
     CHECKED(STR_MAP, "qosReserved"),
     CHECKED(DURATION, "runtimeRequestTimeout"),
     CHECKED(STR, "hairpinMode"),
-    CHECKED(INT_OR_STR, "maxPods",
-            RULE(.format = "int32", AT_LEAST(0), .check = max_pods_problem)),
+    CHECKED(INT_OR_STR, "maxPods", RULE(.format = "int32", AT_LEAST(0), .check = max_pods_problem)),
     CHECKED(STR, "podCIDR"),
     CHECKED(INT, "podPidsLimit"),
     CHECKED(STR, "resolvConf"),
@@ -198,8 +197,7 @@ static const struct field kubelet_fields[] = {
     CHECKED(BOOL, "failCgroupV1"),
     CHECKED(OPAQUE, "userNamespaces"),
 };
-static const struct schema kubelet_schema =
-    SCHEMA_CHECKED("KubeletConfiguration", kubelet_fields);
+static const struct schema kubelet_schema = SCHEMA_CHECKED("KubeletConfiguration", kubelet_fields);
 
 /* --- fields against each other --- */
 
@@ -207,7 +205,7 @@ static const struct schema kubelet_schema =
 static void keys_within(const json_val *a, const char *b_name, const json_val *b,
                         const struct place *place, struct report *report)
 {
-    json_each_member (a, key, value) {
+    json_each_member(a, key, value) {
         (void)value;
         struct place here = place_key(place, json_str(key));
         if (!json_get(b, json_str(key)))
@@ -290,13 +288,13 @@ static bool family_takes_any_field(enum ami_family family)
     KV_UNREACHABLE();
 }
 
-static void family_check(const json_val *kubelet, enum ami_family family,
-                         const struct place *place, struct report *report)
+static void family_check(const json_val *kubelet, enum ami_family family, const struct place *place,
+                         struct report *report)
 {
     struct place dns = place_member(place, "clusterDNS");
     if (family_takes_any_field(family))
         return;
-    json_each_member (kubelet, key, value) {
+    json_each_member(kubelet, key, value) {
         struct str name = json_str(key);
         (void)value;
         if (is_settable_everywhere(name) || !is_kubelet_field(name))
@@ -313,14 +311,10 @@ static void family_check(const json_val *kubelet, enum ami_family family,
 void kubelet_check(const json_val *kubelet, enum ami_family family, const struct place *place,
                    struct report *report)
 {
-    struct place taints = place_member(place, "registerWithTaints");
+    const struct place taints = place_member(place, "registerWithTaints");
 
-    if (!kubelet || json_is_null(kubelet))
-        return;
-    if (!json_is_object(kubelet)) {
-        place_error(report, place, "expected an object, found %s", json_type_name(kubelet));
-        return;
-    }
+    if (!json_is_object(kubelet))
+        return; /* the schema says so */
     schema_validate(&kubelet_schema, kubelet, place_path(place), report);
     if (taints.found)
         place_error(report, &taints, "cannot be set here, expected taints in the NodePool");

@@ -63,8 +63,7 @@ static const struct field ebs_volume_fields[] = {
           RULE(.format = "int64")),
     FIELD(STR, kms_key_id, "kmsKeyID", "The key that encrypts the volume."),
     FIELD(STR, snapshot_id, "snapshotID", "The snapshot that the volume is made from."),
-    FIELD(MAYBE_INT, throughput, "throughput", "MiB per second, for gp3.",
-          RULE(.format = "int64")),
+    FIELD(MAYBE_INT, throughput, "throughput", "MiB per second, for gp3.", RULE(.format = "int64")),
     FIELD(MAYBE_INT, initialization_rate, "volumeInitializationRate",
           "MiB per second at which the snapshot is loaded.",
           RULE(.format = "int32", BETWEEN(100, 300))),
@@ -97,7 +96,7 @@ static const struct schema block_device_schema =
 static bool one_root_volume(const json_val *self, const json_val *old KV_UNUSED)
 {
     size_t count = 0;
-    json_each_item (self, device)
+    json_each_item(self, device)
         count += json_bool(json_member(device, "rootVolume"));
     return count <= 1;
 }
@@ -125,7 +124,7 @@ static bool interface_is(const json_val *interface, const char *type)
 
 static bool has_primary_interface(const json_val *self, const json_val *old KV_UNUSED)
 {
-    json_each_item (self, n) {
+    json_each_item(self, n) {
         if (interface_card(n) == 0 && interface_device(n) == 0 && interface_is(n, "interface"))
             return true;
     }
@@ -134,9 +133,9 @@ static bool has_primary_interface(const json_val *self, const json_val *old KV_U
 
 static bool interfaces_differ(const json_val *self, const json_val *old KV_UNUSED)
 {
-    json_each_item (self, a) {
+    json_each_item(self, a) {
         size_t count = 0;
-        json_each_item (self, b)
+        json_each_item(self, b)
             count += interface_card(a) == interface_card(b) &&
                      interface_device(a) == interface_device(b);
         if (count != 1)
@@ -147,11 +146,11 @@ static bool interfaces_differ(const json_val *self, const json_val *old KV_UNUSE
 
 static bool one_efa_per_card(const json_val *self, const json_val *old KV_UNUSED)
 {
-    json_each_item (self, a) {
+    json_each_item(self, a) {
         size_t count = 0;
         if (!interface_is(a, "efa-only"))
             continue;
-        json_each_item (self, b)
+        json_each_item(self, b)
             count += interface_is(b, "efa-only") && interface_card(a) == interface_card(b);
         if (count != 1)
             return false;
@@ -248,7 +247,7 @@ static const struct schema cpu_options_schema =
 
 static bool alias_is_only_term(const json_val *self, const json_val *old KV_UNUSED)
 {
-    json_each_item (self, term) {
+    json_each_item(self, term) {
         if (present(term, "alias"))
             return json_count(self) == 1;
     }
@@ -259,7 +258,7 @@ static bool family_is_known(const json_val *self, const json_val *old KV_UNUSED)
 {
     if (present(self, "amiFamily"))
         return true;
-    json_each_item (json_member(self, "amiSelectorTerms"), term) {
+    json_each_item(json_member(self, "amiSelectorTerms"), term) {
         if (present(term, "alias"))
             return true;
     }
@@ -271,11 +270,11 @@ static bool family_fits_alias(const json_val *self, const json_val *old KV_UNUSE
     struct str family = json_str(json_member(self, "amiFamily"));
     if (family.len == 0 || str_eqz(family, "Custom"))
         return true;
-    json_each_item (json_member(self, "amiSelectorTerms"), term) {
+    json_each_item(json_member(self, "amiSelectorTerms"), term) {
         const json_val *alias = json_member(term, "alias");
         struct str of_alias = ami_alias_family(json_str(alias));
-        if (alias && (of_alias.len != family.len ||
-                      strncasecmp(of_alias.p, family.p, family.len) != 0))
+        if (alias &&
+            (of_alias.len != family.len || strncasecmp(of_alias.p, family.p, family.len) != 0))
             return false;
     }
     return true;
@@ -301,7 +300,7 @@ static bool tags_not_reserved(const json_val *self, const json_val *old KV_UNUSE
         if (present(self, reserved_tags[i]))
             return false;
     }
-    json_each_member (self, key, value) {
+    json_each_member(self, key, value) {
         (void)value;
         if (str_starts(json_str(key), STR("kubernetes.io/cluster")))
             return false;
@@ -330,8 +329,8 @@ static const struct field spec_fields[] = {
                CEL_RULES({ "self.filter(d, has(d.rootVolume) && d.rootVolume).size() <= 1",
                            "at most one device can be the rootVolume", one_root_volume }))),
     FIELD(LIST, reservation_terms, "capacityReservationSelectorTerms",
-          "Capacity reservations that nodes may be launched into.",
-          .sub = &reservation_term_schema, RULE(.items_max = 30)),
+          "Capacity reservations that nodes may be launched into.", .sub = &reservation_term_schema,
+          RULE(.items_max = 30)),
     FIELD(OPTION, connection_tracking, "connectionTracking",
           "How long security groups remember idle connections. Needs nitro instances.",
           .sub = &connection_tracking_schema),

@@ -1,11 +1,12 @@
-/* api/ec2nodeclass_spec.h - what the files of EC2NodeClass's spec share; for ec2nodeclass_*.c only. */
+/* api/ec2nodeclass_spec.h - what the files of EC2NodeClass's spec share; for ec2nodeclass_*.c
+ * only. */
 #pragma once
 
 #include "api/ec2nodeclass.h"
 
 extern const struct schema ami_term_schema, reservation_term_schema, security_group_term_schema,
     subnet_term_schema;
-extern const char *const ami_family_names[]; /* NULL-terminated, in enum order from AL2 */
+extern const char *const ami_family_names[];   /* NULL-terminated, in enum order from AL2 */
 struct str ami_alias_family(struct str alias); /* what stands before the @ */
 
 static inline bool present(const json_val *self, const char *name)

@@ -1,13 +1,13 @@
-/* The selector terms of EC2NodeClass: how images, subnets, security groups and capacity reservations
- * are chosen. Terms are checked one by one: a term that breaks a rule is refused even when others in
- * the list keep it. */
+/* The selector terms of EC2NodeClass: how images, subnets, security groups and capacity
+ * reservations are chosen. Terms are checked one by one: a term that breaks a rule is refused even
+ * when others in the list keep it. */
 #include "api/ec2nodeclass_spec.h"
 
 #include "codec/regex.h"
 
 static bool tags_not_empty(const json_val *self, const json_val *old KV_UNUSED)
 {
-    json_each_member (self, key, value) {
+    json_each_member(self, key, value) {
         if (json_str(key).len == 0 || json_str(value).len == 0)
             return false;
     }
@@ -17,9 +17,9 @@ static bool tags_not_empty(const json_val *self, const json_val *old KV_UNUSED)
 #define TERM_TAGS_FIELD                                                                            \
     FIELD(STR_MAP, tags, "tags",                                                                   \
           "Tags that it must have, all of them. The value `*` stands for any value.",              \
-          RULE(.items_max = 20, CEL_RULES({ "self.all(k, k != '' && self[k] != '')",               \
-                                            "a tag's key and value cannot be empty",               \
-                                            tags_not_empty })))
+          RULE(.items_max = 20,                                                                    \
+               CEL_RULES({ "self.all(k, k != '' && self[k] != '')",                                \
+                           "a tag's key and value cannot be empty", tags_not_empty })))
 
 static bool subnet_has_any(const json_val *self, const json_val *old KV_UNUSED)
 {
@@ -97,15 +97,14 @@ static const struct field reservation_term_fields[] = {
     TERM_TAGS_FIELD,
 };
 #undef T
-const struct schema reservation_term_schema =
-    SCHEMA("CapacityReservationSelectorTerm", struct reservation_term, reservation_term_fields,
-           .doc = "Selects capacity reservations. The class has those of all its terms together.",
-           CEL_RULES({ "has(self.tags) || has(self.id) || has(self.instanceMatchCriteria)",
-                       "expected tags, id or instanceMatchCriteria", reservation_has_any },
-                     { "!has(self.id) || (!has(self.tags) && !has(self.ownerID) && "
-                       "!has(self.instanceMatchCriteria))",
-                       "id excludes tags, ownerID and instanceMatchCriteria",
-                       reservation_id_alone }));
+const struct schema reservation_term_schema = SCHEMA(
+    "CapacityReservationSelectorTerm", struct reservation_term, reservation_term_fields,
+    .doc = "Selects capacity reservations. The class has those of all its terms together.",
+    CEL_RULES({ "has(self.tags) || has(self.id) || has(self.instanceMatchCriteria)",
+                "expected tags, id or instanceMatchCriteria", reservation_has_any },
+              { "!has(self.id) || (!has(self.tags) && !has(self.ownerID) && "
+                "!has(self.instanceMatchCriteria))",
+                "id excludes tags, ownerID and instanceMatchCriteria", reservation_id_alone }));
 
 /* --- AMIs --- */
 
@@ -172,8 +171,7 @@ static const struct field ami_term_fields[] = {
                            "windows2022, windows2025",
                            alias_is_known },
                          { "!self.startsWith('windows') || self.matches('^windows[0-9]+@latest$')",
-                           "windows families have only the version latest",
-                           windows_is_latest }))),
+                           "windows families have only the version latest", windows_is_latest }))),
     FIELD(STR, id, "id", "The id of one image.", RULE(.pattern = "ami-[0-9a-z]+")),
     FIELD(STR, name, "name", "The image's name; `*` and `?` are wildcards."),
     FIELD(STR, owner, "owner",
@@ -196,9 +194,8 @@ const struct schema ami_term_schema =
                        "&& !has(self.owner))",
                        "alias excludes id, tags, name and owner", ami_alias_alone }));
 
-const char *const ami_family_names[] = { "AL2",         "AL2023",      "Bottlerocket",
-                                            "Custom",      "Windows2019", "Windows2022",
-                                            "Windows2025", NULL };
+const char *const ami_family_names[] = { "AL2",         "AL2023",      "Bottlerocket", "Custom",
+                                         "Windows2019", "Windows2022", "Windows2025",  NULL };
 
 const char *ami_family_name(enum ami_family family)
 {

@@ -196,7 +196,7 @@ static bool hash_value(const struct field *f, const void *value, uint64_t *out)
         *out = hash_str(str_of(f->rule->enums[*(const uint8_t *)value - 1]));
         return true;
     case FIELD_INT:
-        *out = hash_u64((uint64_t)*(const int64_t *)value);
+        *out = hash_u64((uint64_t) * (const int64_t *)value);
         return *(const int64_t *)value != 0;
     case FIELD_MAYBE_INT:
         *out = hash_u64((uint64_t)((const struct maybe_int *)value)->value);
@@ -246,8 +246,7 @@ static uint64_t hash_fields(const struct schema *schema, const void *value)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < schema->field_count; i++)
-        sum += hash_field(&schema->fields[i],
-                          (const char *)value + schema->fields[i].offset);
+        sum += hash_field(&schema->fields[i], (const char *)value + schema->fields[i].offset);
     return hash_u64(sum);
 }
 

@@ -116,9 +116,8 @@ static const struct field node_taint_fields[] = {
           RULE(.pattern = PATTERN_LABEL_KEY, .check = taint_value_words)),
 };
 #undef T
-const struct schema node_taint_schema =
-    SCHEMA("Taint", struct taint, node_taint_fields,
-           .doc = "Keeps pods away that do not tolerate it.");
+const struct schema node_taint_schema = SCHEMA("Taint", struct taint, node_taint_fields,
+                                               .doc = "Keeps pods away that do not tolerate it.");
 
 /* --- requirements --- */
 
@@ -219,19 +218,20 @@ static bool not_hostname(const json_val *self, const json_val *old KV_UNUSED)
 #define RULE_KEY_NOT_NODEPOOL                                                                      \
     {                                                                                              \
         "self != 'karpenter.sh/nodepool'",                                                         \
-            "label karpenter.sh/nodepool is restricted: nodes get their pool's name by themselves", \
+            "label karpenter.sh/nodepool is restricted: nodes get their pool's name anyway",       \
             not_nodepool                                                                           \
     }
 #define RULE_KEY_NOT_HOSTNAME                                                                      \
     {                                                                                              \
         "self != 'kubernetes.io/hostname'",                                                        \
-            "label kubernetes.io/hostname is restricted: a node that is not there yet has no name", \
+            "label kubernetes.io/hostname is restricted: nodes get their names later",             \
             not_hostname                                                                           \
     }
 
 #define KEY_FIELD(...)                                                                             \
-    FIELD(STR, key, "key", "The label key that the requirement is about.", .flags = FIELD_REQUIRED, \
-          RULE(.len_max = 316, .pattern = PATTERN_LABEL_KEY, .check = label_key_words,          \
+    FIELD(STR, key, "key", "The label key that the requirement is about.",                         \
+          .flags = FIELD_REQUIRED,                                                                 \
+          RULE(.len_max = 316, .pattern = PATTERN_LABEL_KEY, .check = label_key_words,             \
                CEL_RULES(__VA_ARGS__)))
 #define MIN_VALUES_FIELD                                                                           \
     FIELD(MAYBE_INT, min_values, "minValues",                                                      \

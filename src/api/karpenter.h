@@ -31,11 +31,13 @@ static inline const json_val *json_member(const json_val *self, const char *name
 }
 
 /* A rule or a list of CEL rules, written where it is used. */
+/* clang-format off */
 #define RULE(...) .rule = &(const struct rule){ __VA_ARGS__ }
 #define CEL_RULES(...) .cel = (const struct cel_rule[]){ __VA_ARGS__, { 0 } }
+#define ENUMS(...) .enums = (const char *const[]){ __VA_ARGS__, NULL }
+/* clang-format on */
 #define BETWEEN(low, high) .min = { low, true }, .max = { high, true }
 #define AT_LEAST(low) .min = { low, true }
-#define ENUMS(...) .enums = (const char *const[]){ __VA_ARGS__, NULL }
 
 /* --- tables --- */
 
@@ -54,16 +56,17 @@ extern const struct schema pool_requirement_schema;
 extern const struct schema claim_requirement_schema;
 extern const struct schema overlay_requirement_schema; /* no minValues */
 
-extern const struct schema status_condition_schema; /* struct condition: metav1.Condition with docs */
-extern const struct schema claim_condition_schema;  /* the same, and the reason may be empty */
-extern const struct rule conditions_rule;           /* a map list keyed by type */
+/* Two tables over struct condition, with docs; the reason of a claim's may be empty. */
+extern const struct schema status_condition_schema, claim_condition_schema;
+extern const struct rule conditions_rule; /* a map list keyed by type */
 
 /* Patterns in words: what is wrong with a text that does not match, or NULL. */
 const char *label_key_words(struct str text);
 const char *label_text_words(struct str text);
 
 extern const struct rule duration_rule;
-/* expireAfter and consolidateAfter: a text of PATTERN_DURATION_OR_NEVER that can also be counted. */
+/* expireAfter and consolidateAfter: PATTERN_DURATION_OR_NEVER in words, and short enough to be
+ * counted. */
 const char *duration_problem(struct str text);
 extern const struct rule resources_rule; /* values are quantities */
 
@@ -122,7 +125,7 @@ void annotations_check(const struct object *object, const json_val *root,
                        struct report *report);
 
 /* What run-time validation says of requirements, and the schema cannot: label values, names longer
- * than a label may be, capacity types, labels that the provider keeps for itself (`maybe_rules`). */
+ * than a label may be, capacity types, labels that the provider keeps for itself. */
 void requirements_check(const struct expression *items, uint32_t count,
                         const struct label_rules *maybe_rules, const struct place *list,
                         struct report *report);

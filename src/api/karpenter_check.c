@@ -200,8 +200,9 @@ static bool allows_absence(const struct requirement *r)
 /* Every instance type says what these are. */
 static bool is_on_every_node(struct str key)
 {
-    static const char *const keys[] = { LABEL_ARCH,   LABEL_OS,            LABEL_ZONE,
-                                        LABEL_REGION, LABEL_INSTANCE_TYPE, LABEL_CAPACITY_TYPE };
+    static const char *const keys[] = { LABEL_ARCH,          LABEL_OS,
+                                        LABEL_ZONE,          LABEL_REGION,
+                                        LABEL_INSTANCE_TYPE, LABEL_CAPACITY_TYPE };
     for (size_t i = 0; i < KV_COUNT_OF(keys); i++) {
         if (str_eqz(key, keys[i]))
             return true;
@@ -281,9 +282,9 @@ static void contradictions_check(const struct node_spec *spec, const struct str_
 
     for (uint32_t i = 0; i < label_count; i++) {
         struct str_list value = { &maybe_labels->items[i].value, 1 };
-        demands[count++] = (struct demand){
-            requirement_in(&arena, maybe_labels->items[i].key, value), UINT32_MAX
-        };
+        demands[count++] =
+            (struct demand){ requirement_in(&arena, maybe_labels->items[i].key, value),
+                             UINT32_MAX };
     }
     for (uint32_t i = 0; i < spec->requirements.count; i++) {
         const struct expression *e = &spec->requirements.items[i];
@@ -305,8 +306,7 @@ static void contradictions_check(const struct node_spec *spec, const struct str_
 
 /* --- taints --- */
 
-static void taint_check(const struct taint *taint, const struct place *place,
-                        struct report *report)
+static void taint_check(const struct taint *taint, const struct place *place, struct report *report)
 {
     struct place key = place_member(place, "key"), value = place_member(place, "value");
     const char *key_wrong = label_key_problem(taint->key);

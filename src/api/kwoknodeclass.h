@@ -1,4 +1,5 @@
-/* api/kwoknodeclass.h - KWOKNodeClass (karpenter.kwok.sh/v1alpha1): nodes of the simulated cloud. */
+/* api/kwoknodeclass.h - KWOKNodeClass (karpenter.kwok.sh/v1alpha1): nodes of the simulated
+ * cloud. */
 #pragma once
 
 #include "api/karpenter.h"

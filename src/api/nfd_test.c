@@ -1,6 +1,6 @@
 /* Features of nodes, and the groups that rules make of them. */
 #include "api/nfd.h"
-#include "kind_test.h"
+#include "api/kind_test.h"
 
 static const char feature_text[] =
     "{\"apiVersion\":\"nfd.k8s-sigs.io/v1alpha1\",\"kind\":\"NodeFeature\",\n"

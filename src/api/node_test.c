@@ -1,6 +1,6 @@
 /* Node: what is decoded from what a kubelet writes, and what a write is checked for. */
 #include "api/node.h"
-#include "kind_test.h"
+#include "api/kind_test.h"
 
 static const char node_text[] =
     "apiVersion: v1\n"

@@ -19,10 +19,10 @@ static bool unchanged(const json_val *self, const json_val *old)
 
 #define T struct nodeclaim_spec
 static const struct field spec_fields[] = {
-    FIELD(STR, node.expire_after, "expireAfter",
-          "How old the node may become before it is replaced, or Never.",
-          RULE(.pattern = PATTERN_DURATION_OR_NEVER, .check = duration_problem,
-               .dflt = "\"720h\"")),
+    FIELD(
+        STR, node.expire_after, "expireAfter",
+        "How old the node may become before it is replaced, or Never.",
+        RULE(.pattern = PATTERN_DURATION_OR_NEVER, .check = duration_problem, .dflt = "\"720h\"")),
     FIELD(STRUCT, node.node_class_ref, "nodeClassRef",
           "The node class: what the cloud needs to know to launch the node.",
           .flags = FIELD_REQUIRED, .sub = &node_class_ref_schema),
@@ -44,10 +44,9 @@ static const struct field spec_fields[] = {
           .rule = &duration_rule),
 };
 #undef T
-static const struct schema spec_schema =
-    SCHEMA("NodeClaimSpec", struct nodeclaim_spec, spec_fields,
-           .doc = "The node that is asked for.",
-           CEL_RULES({ "self == oldSelf", "spec cannot be changed", unchanged }));
+static const struct schema spec_schema = SCHEMA(
+    "NodeClaimSpec", struct nodeclaim_spec, spec_fields, .doc = "The node that is asked for.",
+    CEL_RULES({ "self == oldSelf", "spec cannot be changed", unchanged }));
 
 #define T struct nodeclaim_status
 static const struct field status_fields[] = {
@@ -65,9 +64,8 @@ static const struct field status_fields[] = {
     FIELD(STR, provider_id, "providerID", "The cloud's name for the instance."),
 };
 #undef T
-static const struct schema status_schema =
-    SCHEMA("NodeClaimStatus", struct nodeclaim_status, status_fields,
-           .doc = "What became of the claim.");
+static const struct schema status_schema = SCHEMA(
+    "NodeClaimStatus", struct nodeclaim_status, status_fields, .doc = "What became of the claim.");
 
 #define T struct nodeclaim
 static const struct field nodeclaim_fields[] = {

@@ -84,8 +84,7 @@ static const struct field disruption_fields[] = {
     FIELD(STR, consolidate_after, "consolidateAfter",
           "How long no pod may have come or gone before a node may be consolidated, or Never to "
           "keep nodes even when they are empty.",
-          RULE(.pattern = PATTERN_DURATION_OR_NEVER, .check = duration_problem,
-               .dflt = "\"0s\"")),
+          RULE(.pattern = PATTERN_DURATION_OR_NEVER, .check = duration_problem, .dflt = "\"0s\"")),
     FIELD(ENUM, policy, "consolidationPolicy",
           "Which nodes may be consolidated: only empty ones (WhenEmpty), those whose pods fit "
           "elsewhere more cheaply too (WhenEmptyOrUnderutilized), or those where the saving "
@@ -102,7 +101,7 @@ static const struct schema disruption_schema =
 
 static bool labels_keep_out_of_our_domain(const json_val *self, const json_val *old KV_UNUSED)
 {
-    json_each_member (self, key, value) {
+    json_each_member(self, key, value) {
         struct str name = json_str(key), domain, rest;
         (void)value;
         str_cut(name, '/', &domain, &rest);
@@ -123,8 +122,9 @@ static bool labels_lack_hostname(const json_val *self, const json_val *old KV_UN
     return json_member(self, "kubernetes.io/hostname") == NULL;
 }
 
-static const struct rule template_label_rule = { .len_max = 63, .pattern = PATTERN_LABEL_VALUE,
-                                                  .check = label_text_words };
+static const struct rule template_label_rule = { .len_max = 63,
+                                                 .pattern = PATTERN_LABEL_VALUE,
+                                                 .check = label_text_words };
 
 #define T struct template_meta
 static const struct field template_meta_fields[] = {
@@ -141,7 +141,7 @@ static const struct field template_meta_fields[] = {
                            labels_keep_out_of_our_domain },
                          { "!('karpenter.sh/nodepool' in self)",
                            "label karpenter.sh/nodepool is restricted: nodes get their pool's name "
-                           "by themselves",
+                           "anyway",
                            labels_lack_nodepool },
                          { "!('kubernetes.io/hostname' in self)",
                            "label kubernetes.io/hostname is restricted: every node has its own",
@@ -154,10 +154,10 @@ static const struct schema template_meta_schema =
 
 #define T struct node_spec
 static const struct field template_spec_fields[] = {
-    FIELD(STR, expire_after, "expireAfter",
-          "How old a node may become before it is replaced, or Never.",
-          RULE(.pattern = PATTERN_DURATION_OR_NEVER, .check = duration_problem,
-               .dflt = "\"720h\"")),
+    FIELD(
+        STR, expire_after, "expireAfter",
+        "How old a node may become before it is replaced, or Never.",
+        RULE(.pattern = PATTERN_DURATION_OR_NEVER, .check = duration_problem, .dflt = "\"720h\"")),
     FIELD(STRUCT, node_class_ref, "nodeClassRef",
           "The node class: what the cloud needs to know to launch a node. Its group and kind "
           "cannot be changed later, its name can.",

@@ -2,8 +2,9 @@
  * surprise its owner.
  *
  * The surprise is budgets. A budget with a schedule limits disruption only while one of its windows
- * is open; outside of them it counts as no limit, not as "not allowed". The check follows the windows
- * of all budgets of one reason through a year and reports the first moment that none covers.
+ * is open; outside of them it counts as no limit, not as "not allowed". The check follows the
+ * windows of all budgets of one reason through a year and reports the first moment that none
+ * covers.
  */
 #include "api/nodepool.h"
 
@@ -30,8 +31,7 @@ static void labels_check(const struct nodepool *pool, const struct place *templa
             place_error(report, &here, "the key %s", wrong);
         else if (label_is_restricted(rules, label_normalise(key)) &&
                  !str_ends(domain, STR("karpenter.sh")) && !str_eqz(key, LABEL_HOSTNAME))
-            place_error(report, &here, "labels of the domain %.*s are restricted",
-                        STR_ARG(domain));
+            place_error(report, &here, "labels of the domain %.*s are restricted", STR_ARG(domain));
     }
 }
 
@@ -75,8 +75,7 @@ static bool windows_of(const struct nodepool_disruption *disruption, const char 
         struct window *w = &out->items[out->count];
         if (!budget_applies(budget, reason))
             continue;
-        if (!budget->schedule.p || !budget->duration.set ||
-            out->count == KV_COUNT_OF(out->items) ||
+        if (!budget->schedule.p || !budget->duration.set || out->count == KV_COUNT_OF(out->items) ||
             cron_parse(budget->schedule, &w->cron, NULL) < 0)
             return false;
         w->length_s = budget->duration.ns / DURATION_SECOND;
@@ -212,8 +211,7 @@ static void budgets_check(const struct nodepool *pool, const struct place *spec,
                           struct report *report)
 {
     const struct nodepool_disruption *disruption = &pool->spec.disruption;
-    struct place parent = place_member(spec, "disruption"),
-                 list = place_member(&parent, "budgets");
+    struct place parent = place_member(spec, "disruption"), list = place_member(&parent, "budgets");
     struct cron cron;
     int64_t at_s;
 

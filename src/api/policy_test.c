@@ -1,6 +1,6 @@
 /* Budgets, priorities, namespaces, leases, events and services. */
 #include "api/policy.h"
-#include "kind_test.h"
+#include "api/kind_test.h"
 
 #define PDB(spec_)                                                                                 \
     "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: shop}, "  \

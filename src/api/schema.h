@@ -182,7 +182,8 @@ struct schema {
     }
 #define FIELD_KNOWN(name_, ...)                                                                    \
     {                                                                                              \
-        .type = FIELD_OPAQUE, .name = name_, .name_len = sizeof(name_) - 1, __VA_ARGS__            \
+        .type = FIELD_OPAQUE, .name = name_, .name_len = sizeof(name_) - 1, .unkept = true,        \
+        __VA_ARGS__                                                                                \
     }
 /* A field whose value is checked but not kept: no C member belongs to it. Its schema, and all below
  * it, need no C struct either and are written SCHEMA_CHECKED. */

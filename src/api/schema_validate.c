@@ -330,7 +330,7 @@ static int keyed_cmp(const void *a, const void *b)
 static void add_map_key(const struct schema *sub, const char *name, const json_val *item,
                         struct buf *out)
 {
-    uint32_t next = 0;
+    const struct field *next = NULL;
     const json_val *v = json_get(item, str_of(name));
     const struct field *f = field_find(sub, str_of(name), &next);
     if (v && !json_is_null(v))
@@ -468,6 +468,10 @@ static void check_value(const struct field *f, const json_val *v, const struct p
         check_opaque(f, v, path, r);
         break;
     case FIELD_JSON:
+        if ((f->flags & FIELD_PRESERVE_UNKNOWN) && !json_is_object(v))
+            report_add(r, PROBLEM_ERROR, path, v, "expected an object, found %s",
+                       value_found(v, found));
+        break;
     case FIELD_BOOL:
     case FIELD_TRI:
         break;
@@ -536,7 +540,7 @@ static void check_object(const struct schema *schema, bool open, const json_val 
                          const struct path *path, struct report *r)
 {
     char found[FOUND_TEXT_MAX];
-    uint32_t next = 0;
+    const struct field *next = NULL;
 
     if (!json_is_object(v)) {
         report_add(r, PROBLEM_ERROR, path, v, "expected an object, found %s",
@@ -607,7 +611,7 @@ static void check_change(const struct field *f, const json_val *v, const json_va
 void schema_validate_update(const struct schema *schema, const json_val *v, const json_val *old,
                             const struct path *path, struct report *report)
 {
-    uint32_t next = 0;
+    const struct field *next = NULL;
     if (!json_is_object(v) || !json_is_object(old))
         return;
     json_each_member(v, key, value) {

@@ -1,57 +1,34 @@
 /* api/schema_walk.h - what the files that walk a schema share; for schema_*.c only. */
 #pragma once
 
+#include "api/bytes.h"
 #include "api/schema.h"
 
-static inline uint64_t bytes_load64(const char *p)
+static inline const struct field *field_find_between(const struct field *from,
+                                                     const struct field *to, struct str key)
 {
-    uint64_t v;
-    memcpy(&v, p, sizeof v);
-    return v;
+    const struct field *f = from;
+    while (f < to && (f->name_len != key.len || !bytes_equal(f->name, key.p, key.len) ||
+                      (f->flags & FIELD_DERIVED)))
+        f++;
+    return f;
 }
 
-static inline uint32_t bytes_load32(const char *p)
-{
-    uint32_t v;
-    memcpy(&v, p, sizeof v);
-    return v;
-}
-
-/* Field names are 2 to 40 bytes: two or more overlapping loads beat a call to memcmp, and this
- * comparison is made for every key of every object. */
-static inline bool bytes_equal(const char *a, const char *b, size_t len)
-{
-    if (len >= 8) {
-        for (size_t i = 0; i + 8 < len; i += 8) {
-            if (bytes_load64(a + i) != bytes_load64(b + i))
-                return false;
-        }
-        return bytes_load64(a + len - 8) == bytes_load64(b + len - 8);
-    }
-    if (len >= 4)
-        return bytes_load32(a) == bytes_load32(b) &&
-               bytes_load32(a + len - 4) == bytes_load32(b + len - 4);
-    return len == 0 || memcmp(a, b, len) == 0;
-}
-
-/* The field that a JSON key names, or NULL. `next` is where to look first: keys mostly come in
- * the order of the table. */
+/* The field that a JSON key names, or NULL. `next` is where to look first (NULL: at the start) and
+ * is moved on: keys mostly come in the order of the table. */
 static inline const struct field *field_find(const struct schema *schema, struct str key,
-                                             uint32_t *next)
+                                             const struct field **next)
 {
-    uint32_t count = schema->field_count;
-    uint32_t ix = *next;
-    for (uint32_t tried = 0; tried < count; tried++, ix++) {
-        if (ix >= count)
-            ix = 0;
-        const struct field *f = &schema->fields[ix];
-        if (f->name_len == key.len && bytes_equal(f->name, key.p, key.len) &&
-            !(f->flags & FIELD_DERIVED)) {
-            *next = ix + 1;
-            return f;
-        }
+    const struct field *first = schema->fields, *end = first + schema->field_count;
+    const struct field *start = *next ? *next : first;
+    const struct field *f = field_find_between(start, end, key);
+    if (f == end) {
+        f = field_find_between(first, start, key);
+        if (f == start)
+            return NULL;
     }
-    return NULL;
+    *next = f + 1;
+    return f;
 }
 
 /* True for the types whose JSON is an object with keys that users choose. */
@@ -100,7 +77,7 @@ static inline bool json_fits(enum field_type type, const json_val *v)
 /* 1 + the index of `s` among the words, or 0. */
 uint8_t enum_index(const char *const *enums, struct str s);
 
-/* A JSON string or number as a quantity. */
+/* A quantity from a JSON string or number; v is one of them. */
 int quantity_of_json(const json_val *v, struct quantity *out, struct err *err);
 
 /* "a string", "a list of objects": what a field's JSON should be. */

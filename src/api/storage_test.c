@@ -1,6 +1,6 @@
 /* Claims, volumes, classes, drivers and attachments. */
 #include "api/storage.h"
-#include "kind_test.h"
+#include "api/kind_test.h"
 
 #define CLAIM(spec_)                                                                               \
     "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data}, spec: " spec_ "}"

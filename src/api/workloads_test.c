@@ -1,6 +1,6 @@
 /* The kinds that make pods. */
 #include "api/workloads.h"
-#include "kind_test.h"
+#include "api/kind_test.h"
 
 #define POD "{containers: [{name: c, image: i}]}"
 #define TEMPLATE "template: {metadata: {labels: {app: web}}, spec: " POD "}"

@@ -3,9 +3,9 @@
  * restricted and by "and" when one of them is a star.
  *
  * The next activation is found from the year down: the next month in its set, the next day in that
- * month's mask, the next hour, the next minute; whenever a set has nothing left, the field above it moves on by
- * one and everything below starts over. Each step is a shift and a count of zeros, so five years of nothing
- * cost sixty masks. The previous activation is the mirror image.
+ * month's mask, the next hour, the next minute; whenever a set has nothing left, the field above it
+ * moves on by one and everything below starts over. Each step is a shift and a count of zeros, so
+ * five years of nothing cost some sixty masks. The previous activation is the mirror image.
  *
  * The grammar is that of the library that Kubernetes uses, with four oddities of it refused: a
  * field of nothing but commas, a star followed by a range end ("*-5"), white space other than

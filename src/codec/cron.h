@@ -19,6 +19,7 @@ struct cron {
 int cron_parse(struct str s, struct cron *out, struct err *err);
 
 /* First activation strictly after t, or last one strictly before t (seconds since 1970).
- * False: none within five years, so the schedule can never fire (30 February). */
+ * False: none until the end of the fifth year from there, so the schedule never fires (30 February)
+ * or next to never (29 February, around a year 2100 that has none). */
 bool cron_next(const struct cron *c, int64_t after_s, int64_t *out_s);
 bool cron_previous(const struct cron *c, int64_t before_s, int64_t *out_s);

@@ -67,21 +67,26 @@ static int parse(struct str text, struct text_pos start, yyjson_read_flag flags,
     return 0;
 }
 
-/* Facts 1 and 2 make the depth cheap: only containers do any work. */
+/* Facts 1 and 2 make the depth cheap: a container of n values is at most n levels deep, so small
+ * ones, which are most, are stepped over. */
 static bool depth_is_bounded(const struct doc *doc)
 {
     const json_val *ends[JSON_DEPTH_MAX];
     const json_val *stop = doc->root + yyjson_doc_get_val_count(doc->yy);
     size_t depth = 0;
 
-    for (const json_val *v = doc->root; v < stop; v++) {
-        if (!unsafe_yyjson_is_ctn((json_val *)v))
-            continue;
+    for (const json_val *v = doc->root; v < stop;) {
+        const json_val *next = unsafe_yyjson_get_next((json_val *)v);
         while (depth > 0 && v >= ends[depth - 1])
             depth--;
+        if (depth + (size_t)(next - v) <= JSON_DEPTH_MAX || !unsafe_yyjson_is_ctn((json_val *)v)) {
+            v = next;
+            continue;
+        }
         if (depth == JSON_DEPTH_MAX)
             return false;
-        ends[depth++] = unsafe_yyjson_get_next((json_val *)v);
+        ends[depth++] = next;
+        v++;
     }
     return true;
 }
@@ -279,6 +284,18 @@ static int key_cmp(const void *a, const void *b)
     return c ? c : (x > y) - (x < y); /* one array: the order of the text */
 }
 
+/* Faster than qsort for the few keys that most objects have. */
+static void sort_few(const json_val **keys, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const json_val *key = keys[i];
+        size_t j = i;
+        for (; j > 0 && str_cmp(json_str(keys[j - 1]), json_str(key)) > 0; j--)
+            keys[j] = keys[j - 1];
+        keys[j] = key;
+    }
+}
+
 void json_keys_init(struct json_keys *keys, const json_val *object)
 {
     keys->count = json_is_object(object) ? json_count(object) : 0;
@@ -290,7 +307,9 @@ void json_keys_init(struct json_keys *keys, const json_val *object)
         (void)val;
         keys->items[n++] = key;
     }
-    if (n > 1)
+    if (n <= JSON_KEYS_FEW)
+        sort_few(keys->items, n);
+    else
         qsort(keys->items, n, sizeof(json_val *), key_cmp);
 }
 

@@ -84,9 +84,14 @@ static inline bool json_is_number(const json_val *v)
 
 static inline struct str json_str(const json_val *v) /* STR_NONE unless v is a string */
 {
-    return json_is_string(v) ?
-                   (struct str){ yyjson_get_str((json_val *)v), yyjson_get_len((json_val *)v) } :
-                   STR_NONE;
+    return json_is_string(v)
+               ? (struct str){ yyjson_get_str((json_val *)v), yyjson_get_len((json_val *)v) }
+               : STR_NONE;
+}
+static inline struct str json_key(const json_val *key) /* of a member: always a string */
+{
+    return (struct str){ unsafe_yyjson_get_str((json_val *)key),
+                         unsafe_yyjson_get_len((json_val *)key) };
 }
 static inline bool json_bool(const json_val *v)
 {
@@ -119,9 +124,8 @@ const char *json_type_name(const json_val *v); /* "object", "array", "string", "
     for (yyjson_obj_iter key_##_it_ = yyjson_obj_iter_with((json_val *)(object)),                  \
                          *key_##_once_ = &key_##_it_;                                              \
          key_##_once_; key_##_once_ = NULL)                                                        \
-        for (const json_val *key_, *val_;                                                          \
-             (key_ = yyjson_obj_iter_next(&key_##_it_)) != NULL &&                                 \
-             (val_ = yyjson_obj_iter_get_val((json_val *)key_), 1);)
+        for (const json_val *key_, *val_; (key_ = yyjson_obj_iter_next(&key_##_it_)) != NULL &&    \
+                                          (val_ = yyjson_obj_iter_get_val((json_val *)key_), 1);)
 #define json_each_item(array, item_)                                                               \
     for (yyjson_arr_iter item_##_it_ = yyjson_arr_iter_with((json_val *)(array)),                  \
                          *item_##_once_ = &item_##_it_;                                            \
@@ -155,7 +159,7 @@ void json_set_str(struct json_build *b, json_mut *object, const char *key, struc
 void json_set_i64(struct json_build *b, json_mut *object, const char *key, int64_t v);
 void json_set_bool(struct json_build *b, json_mut *object, const char *key, bool v);
 void json_push(struct json_build *b, json_mut *array, json_mut *v);
-json_mut *json_mut_get(const json_mut *object, struct str key); /* NULL if absent */
+json_mut *json_mut_get(const json_mut *object, struct str key);   /* NULL if absent */
 json_mut *json_mut_copy(struct json_build *b, const json_mut *v); /* deep */
 static inline bool json_mut_is_object(const json_mut *v)
 {
@@ -167,10 +171,9 @@ static inline bool json_mut_is_null(const json_mut *v)
 }
 static inline struct str json_mut_str(const json_mut *v) /* STR_NONE unless v is a string */
 {
-    return yyjson_mut_is_str((json_mut *)v) ?
-                   (struct str){ yyjson_mut_get_str((json_mut *)v),
-                                 yyjson_mut_get_len((json_mut *)v) } :
-                   STR_NONE;
+    return yyjson_mut_is_str((json_mut *)v) ? (struct str){ yyjson_mut_get_str((json_mut *)v),
+                                                            yyjson_mut_get_len((json_mut *)v) }
+                                            : STR_NONE;
 }
 static inline size_t json_mut_count(const json_mut *v) /* members or items */
 {
@@ -185,13 +188,13 @@ void json_mut_remove(json_mut *object, struct str key);
     for (yyjson_mut_obj_iter key_##_it_ = yyjson_mut_obj_iter_with((json_mut *)(object)),          \
                              *key_##_once_ = &key_##_it_;                                          \
          key_##_once_; key_##_once_ = NULL)                                                        \
-        for (json_mut *key_, *val_; (key_ = yyjson_mut_obj_iter_next(&key_##_it_)) != NULL &&      \
-                                    (val_ = yyjson_mut_obj_iter_get_val(key_), 1);)
+        for (json_mut * key_, *val_; (key_ = yyjson_mut_obj_iter_next(&key_##_it_)) != NULL &&     \
+                                     (val_ = yyjson_mut_obj_iter_get_val(key_), 1);)
 #define json_each_mut_item(array, item_)                                                           \
     for (yyjson_mut_arr_iter item_##_it_ = yyjson_mut_arr_iter_with((json_mut *)(array)),          \
                              *item_##_once_ = &item_##_it_;                                        \
          item_##_once_; item_##_once_ = NULL)                                                      \
-        for (json_mut *item_; (item_ = yyjson_mut_arr_iter_next(&item_##_it_)) != NULL;)
+        for (json_mut * item_; (item_ = yyjson_mut_arr_iter_next(&item_##_it_)) != NULL;)
 
 /* --- writing: compact UTF-8, no trailing newline --- */
 
@@ -208,8 +211,8 @@ void json_write_string(struct str s, struct buf *out); /* quoted and escaped */
 json_mut *json_merge_patch(struct json_build *b, const json_val *target, const json_val *patch);
 
 #define JSON_PATCH_OPERATIONS_MAX 10000      /* as in an API server */
-#define JSON_PATCH_BUDGET ((size_t)64 << 20) /* values and string bytes visited or copied */
+#define JSON_PATCH_BUDGET ((size_t)16 << 20) /* values and string bytes visited or copied */
 
 /* RFC 6902, all operations; the path that fails is named in err. Nothing is half-applied. */
-int json_patch(struct json_build *b, const json_val *target, const json_val *patch,
-               json_mut **out, struct err *err);
+int json_patch(struct json_build *b, const json_val *target, const json_val *patch, json_mut **out,
+               struct err *err);

@@ -1,12 +1,12 @@
 /* The only file that knows PCRE2.
  *
  * PCRE2 understands far more than RE2, so a pattern is first read by a small scanner that lets only
- * the common language through: what is left means the same in both, with one exception, which
- * no schema depends on (\s also takes a vertical tab).
+ * the common language through: what is left means the same in both, with one exception that no
+ * schema depends on (\s also takes a vertical tab).
  *
  * PCRE2 backtracks, so the work is bounded: a search takes REGEX_STEPS_MAX steps at most. The
- * library counts steps anew for every position it starts from; a pattern that is not tied to the beginning of the
- * text therefore gets its share of the steps per position.
+ * library counts steps anew for every position it starts from; a pattern that is not tied to the
+ * beginning of the text therefore gets its share of the steps per position.
  */
 #include "codec/regex.h"
 

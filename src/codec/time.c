@@ -4,9 +4,9 @@
  * arithmetic: y years make 365y + y/4 - y/100 + y/400 days, and the five-month pattern of 31, 30,
  * 31, 30, 31 days that runs from March makes the first m months (153m + 2)/5 days.
  *
- * The text accepted is RFC 3339 proper. Go's parser, which the API server uses, also lets an hour of one
- * digit, a comma before the fraction and an offset of 24:60 pass; we refuse those. Like Go we want
- * T and Z in upper case and know no second 60.
+ * The text accepted is RFC 3339 proper. Go's parser, which the API server uses, also lets an hour
+ * of one digit, a comma before the fraction and an offset of 24:60 pass; we refuse those. Like Go
+ * we want T and Z in upper case and know no second 60.
  */
 #include "codec/duration.h"
 

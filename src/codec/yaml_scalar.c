@@ -216,22 +216,24 @@ enum scalar_type scalar_resolve(struct str text, struct buf *json)
 
 /* --- writing --- */
 
-/* Strings to us, but dates and base-60 numbers to other readers: 2001-01-02, 22:22. */
-static bool is_date_or_base60(struct str s)
+/* Strings to us, but to some other readers a date (2001-01-02), a number in base 60 (22:22) or one
+ * with underscores in odd places (0x_). */
+static bool is_value_elsewhere(struct str s)
 {
-    bool dashes = s.len > 5 && s.p[4] == '-', colons = false;
-    for (size_t i = 0; i < 4 && dashes; i++)
-        dashes = is_digit(s.p[i]);
-    if (dashes && is_digit(s.p[5]))
+    bool date = s.len > 5 && s.p[4] == '-' && is_digit(s.p[5]), separated = false;
+    for (size_t i = 0; i < 4 && date; i++)
+        date = is_digit(s.p[i]);
+    if (date)
         return true;
-    for (size_t i = 0; i < s.len; i++) {
-        char c = s.p[i];
-        if (c == ':')
-            colons = true;
-        else if (!is_digit(c) && c != '_' && c != '.' && !(i == 0 && (c == '-' || c == '+')))
+    if (!is_digit(s.p[0]) && !strchr("+-.", s.p[0]))
+        return false;
+    for (size_t i = 1; i < s.len; i++) {
+        if (s.p[i] == ':' || s.p[i] == '_')
+            separated = true;
+        else if (digit_value(s.p[i]) > 15 && !strchr("xo.+-", s.p[i]))
             return false;
     }
-    return colons;
+    return separated;
 }
 
 size_t scalar_special(struct str s, size_t at)
@@ -270,5 +272,5 @@ bool scalar_is_plain(struct str s)
             return false;
     }
     AUTO_BUF unused = { 0 };
-    return scalar_resolve(s, &unused) == SCALAR_STRING && !is_date_or_base60(s);
+    return scalar_resolve(s, &unused) == SCALAR_STRING && !is_value_elsewhere(s);
 }

@@ -586,86 +586,38 @@ TEST(yaml_is_written_as_kubectl_writes_it)
     expect_yaml(
         "{\"script\":\"#!/bin/sh\\n  echo hi\\n\",\"l\":[\"a\\nb\"],\"keep\":\"x\\n\\n\",\"in\":\"\\n  x\\ny\"}",
         "script: |\n  #!/bin/sh\n    echo hi\nl:\n- |-\n  a\n  b\nkeep: |+\n  x\n\nin: |2-\n\n    x\n  y\n");
+    expect_yaml("[1e30,1e-7,0.5,-3,1.5e300]", "- 1.0e+30\n- 1.0e-7\n- 0.5\n- -3\n- 1.5e+300\n");
     expect_yaml("[]", "[]\n");
     expect_yaml("\"a\"", "a\n");
     expect_yaml("[[[1]]]", "- - - 1\n");
 }
 
+/* Each line of `lines` is a string; all are plain, or none. */
+static void expect_plain(const char *lines, bool want)
+{
+    struct str rest = str_of(lines), line;
+    for (bool more = true; more;) {
+        more = str_cut(rest, '\n', &line, &rest);
+        if (scalar_is_plain(line) != want)
+            print_error("the string <%.*s>\n", STR_ARG(line));
+        EXPECT_EQ(scalar_is_plain(line), want);
+    }
+}
+
 TEST(yaml_strings_are_quoted_when_they_would_be_something_else)
 {
-    static const char *const plain[] = { "a",        "a b",       "-x",
-                                         "--flag=1", "a:b",       "x#y",
-                                         "10.0.0.1", "1.2.3",     "http://x:80/y",
-                                         "é",        "yess",      "m5.large",
-                                         "a-1",      "?x",        ":x",
-                                         "2Gi",      "a, b",      "x[0]",
-                                         "it's",     "say \"x\"", "£",
-                                         "0b2",      "e3",        "None" };
-    static const char *const quoted[] = { "",
-                                          " ",
-                                          "a ",
-                                          " a",
-                                          "yes",
-                                          "No",
-                                          "y",
-                                          "on",
-                                          "null",
-                                          "~",
-                                          "1",
-                                          "1.0",
-                                          "0x1f",
-                                          "1e3",
-                                          "0o7",
-                                          "1_000",
-                                          ".5",
-                                          ".inf",
-                                          "-",
-                                          "- a",
-                                          "?",
-                                          "? a",
-                                          "a: b",
-                                          "a:",
-                                          "a #b",
-                                          "#a",
-                                          "&a",
-                                          "*a",
-                                          "!a",
-                                          "|",
-                                          ">",
-                                          "'a",
-                                          "\"a",
-                                          "%a",
-                                          "@a",
-                                          "`a",
-                                          "[a",
-                                          "{a",
-                                          "]",
-                                          "}",
-                                          ",a",
-                                          "---",
-                                          "...",
-                                          "<<",
-                                          "=",
-                                          "2001-01-01",
-                                          "22:22",
-                                          "1:30:00",
-                                          "a\tb",
-                                          "\x7f",
-                                          "\xc2\x85",
-                                          "\xe2\x80\xa8",
-                                          "\xef\xbb\xbf"
-                                          "a",
-                                          "99999999999999999999" };
-    for (size_t i = 0; i < KV_COUNT_OF(plain); i++) {
-        if (!scalar_is_plain(str_of(plain[i])))
-            print_error("%s is quoted\n", plain[i]);
-        EXPECT_TRUE(scalar_is_plain(str_of(plain[i])));
-    }
-    for (size_t i = 0; i < KV_COUNT_OF(quoted); i++) {
-        if (scalar_is_plain(str_of(quoted[i])))
-            print_error("%s is not quoted\n", quoted[i]);
-        EXPECT_FALSE(scalar_is_plain(str_of(quoted[i])));
-    }
+    expect_plain("a\na b\n-x\n--flag=1\na:b\nx#y\n10.0.0.1\n1.2.3\nhttp://x:80/y\né\n£\n😀\nyess",
+                 true);
+    expect_plain("m5.large\na-1\n?x\n:x\n2Gi\na, b\nx[0]\nit's\nsay \"x\"\n0b2\ne3\nNone\n1e\na_b",
+                 true);
+    expect_plain("\n \na \n a\nyes\nNo\ny\non\nnull\n~\n1\n1.0\n0x1f\n1e3\n0o7\n1_000\n.5\n.inf",
+                 false);
+    expect_plain(
+        "-\n- a\n?\n? a\n:\n: a\na: b\na:\na #b\n#a\n&a\n*a\n!a\n|\n>\n'a\n\"a\n%a\n@a\n`a", false);
+    expect_plain("[a\n{a\n]\n}\n,a\n---\n--- a\n...\n<<\n=\n2001-01-01\n22:22\n1:30:00\n+1:2.5",
+                 false);
+    expect_plain("0x_\n.5_\n99999999999999999999\na\tb\n\x7f\n\xc2\x85\n\xe2\x80\xa8\n\xef\xbb\xbf",
+                 false);
 }
 
 static struct str random_string(struct rng *r, struct buf *out)

@@ -108,6 +108,23 @@ static void write_string(struct str s, size_t indent, struct buf *out)
     buf_addc(out, '\n');
 }
 
+/* Readers of strict YAML 1.1 take 1e30 for a string: to them a float has a point, and its exponent
+ * a sign. */
+static void write_number(const json_val *v, struct buf *out)
+{
+    AUTO_BUF text = { 0 };
+    struct str digits, exponent;
+    json_write(v, &text);
+    bool scientific = str_cut(buf_str(&text), 'e', &digits, &exponent);
+    buf_add(out, digits);
+    if (scientific) {
+        buf_addz(out, str_find(digits, '.') < 0 ? ".0e" : "e");
+        buf_addz(out, exponent.p[0] == '-' ? "" : "+");
+        buf_add(out, exponent);
+    }
+    buf_addc(out, '\n');
+}
+
 /* --- containers --- */
 
 static void write_key(struct str key, size_t indent, struct buf *out)
@@ -168,6 +185,8 @@ static void write_value(const json_val *v, size_t indent, const char *gap, struc
         write_members(v, indent, out);
     } else if (json_is_array(v) && json_count(v) > 0) {
         write_items(v, indent, out);
+    } else if (json_is_number(v)) {
+        write_number(v, out);
     } else {
         json_write(v, out);
         buf_addc(out, '\n');

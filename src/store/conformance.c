@@ -17,7 +17,7 @@
         EXPECT_TRUE(cond);                                                                         \
     } while (0)
 
-static CONFORMANCE opened(void)
+static struct conformance opened(void)
 {
     struct conformance c = { 0 };
     conformance_open(&c);

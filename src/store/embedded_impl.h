@@ -159,6 +159,8 @@ bool rule_restore(const struct kind *kind, bool status, const json_val *old, con
 bool json_same(const json_val *a, const json_val *b); /* null and absent are the same */
 /* While an object is being deleted its finalizers only become fewer. */
 int rule_finalizers(const struct object *old, const struct object *now, struct err *err);
+/* No labels and an empty map of labels are the same object; the server writes the first. */
+bool rule_drop_empty(const json_val *read, json_mut *meta);
 /* Something outside metadata and status differs. */
 bool rule_spec_changed(const json_val *old, const json_val *read);
 

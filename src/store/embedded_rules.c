@@ -10,18 +10,44 @@
 #include "api/pod.h"
 #include "api/policy.h"
 
-#include <inttypes.h>
+#define SMALL_COUNT_MAX 64
 
 static const json_val *present(const json_val *v)
 {
     return json_is_null(v) ? NULL : v;
 }
 
+/* As json_equal, but for the small objects that nearly all are: looking a key up there costs less
+ * than sorting the keys of both sides. */
+static bool equal(const json_val *a, const json_val *b)
+{
+    size_t count = json_count(a);
+
+    if (json_is_object(a) != json_is_object(b) || json_is_array(a) != json_is_array(b) ||
+        count != json_count(b))
+        return false;
+    if (count == 0 || count > SMALL_COUNT_MAX)
+        return json_equal(a, b);
+    if (json_is_object(a)) {
+        json_each_member(a, key, val) {
+            const json_val *other = json_get(b, json_str(key));
+            if (!other || !equal(val, other))
+                return false;
+        }
+        return true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!equal(json_at(a, i), json_at(b, i)))
+            return false;
+    }
+    return true;
+}
+
 bool json_same(const json_val *a, const json_val *b)
 {
     a = present(a);
     b = present(b);
-    return a == b || (a && b && json_equal(a, b));
+    return a == b || (a && b && equal(a, b));
 }
 
 static struct str text_at(const json_val *object, const char *key)
@@ -142,13 +168,29 @@ static bool put_back(struct json_build *b, json_mut *new, const json_val *read, 
                      const char *key)
 {
     const json_val *was = json_get(old, str_of(key)), *is = json_get(read, str_of(key));
-    if (was == is || (was && is && json_equal(was, is)))
+    if (was == is || (was && is && equal(was, is)))
         return false;
     if (was)
         json_set(b, new, str_of(key), json_copy(b, was));
     else
         json_mut_remove(new, str_of(key));
     return true;
+}
+
+bool rule_drop_empty(const json_val *read, json_mut *meta)
+{
+    static const char *const omitted[] = { "labels", "annotations", "finalizers",
+                                           "ownerReferences" };
+    bool changed = false;
+
+    for (size_t i = 0; i < KV_COUNT_OF(omitted); i++) {
+        const json_val *v = json_get(read, str_of(omitted[i]));
+        if (v && json_count(v) == 0 && (json_is_object(v) || json_is_array(v) || json_is_null(v))) {
+            json_mut_remove(meta, str_of(omitted[i]));
+            changed = true;
+        }
+    }
+    return changed;
 }
 
 static bool put_back_meta(const struct kind *kind, bool status, const json_val *old,
@@ -167,12 +209,12 @@ static bool put_back_meta(const struct kind *kind, bool status, const json_val *
         "managedFields",
         "selfLink",
     };
-    bool changed = false;
 
     if (!json_is_object(json_get(read, STR("metadata"))))
         return put_back(b, new_root, read, old, "metadata");
     const json_val *was = json_get(old, STR("metadata")), *is = json_get(read, STR("metadata"));
     json_mut *meta = json_mut_get(new_root, STR("metadata"));
+    bool changed = rule_drop_empty(is, meta);
     for (size_t i = 0; i < KV_COUNT_OF(servers); i++)
         changed |= put_back(b, meta, is, was, servers[i]);
     if (status && kind == &pod_kind)
@@ -200,7 +242,7 @@ static bool put_back_all_but_status(const struct kind *kind, const json_val *old
         if (str_eqz(name, "status") || (str_eqz(name, "metadata") && !kind_is_custom(kind)))
             continue;
         const json_val *is = json_get(read, name);
-        if (is && json_equal(is, val))
+        if (is && equal(is, val))
             continue;
         json_set(b, new_root, name, json_copy(b, val));
         changed = true;
@@ -236,8 +278,8 @@ bool rule_spec_changed(const json_val *old, const json_val *read)
     }
     json_each_member(old, key, val) {
         struct str name = json_str(key);
-        if (!str_eqz(name, "metadata") && !str_eqz(name, "status") &&
-            !json_same(val, json_get(read, name)))
+        if (!str_eqz(name, "metadata") && !str_eqz(name, "status") && present(val) &&
+            !json_get(read, name))
             return true;
     }
     return false;

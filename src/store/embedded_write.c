@@ -172,6 +172,7 @@ static void start_meta(struct embedded *e, struct json_build *b, json_mut *meta,
     static const char *const not_yet[] = { "deletionTimestamp", "deletionGracePeriodSeconds" };
     char uid[37];
 
+    rule_drop_empty(said, meta);
     for (size_t i = 0; i < KV_COUNT_OF(dropped); i++)
         json_mut_remove(meta, str_of(dropped[i]));
     for (size_t i = 0; !as_is && i < KV_COUNT_OF(not_yet); i++)
@@ -328,7 +329,7 @@ static int update_reread(struct update *u, const json_mut *root, struct err *err
 
 static bool update_is_noop(const struct update *u, const struct entry *entry, const json_val *old)
 {
-    return str_eq(buf_str(&u->text), entry->text) || json_equal(u->doc.root, old);
+    return str_eq(buf_str(&u->text), entry->text) || json_same(u->doc.root, old);
 }
 
 /* From patched to asked. */
@@ -360,10 +361,10 @@ static int update_admit(struct update *u, const struct entry *entry, const json_
         return -1;
     if (!str_eq(buf_str(&text), buf_str(&u->text)) && update_reread(u, root, err) < 0)
         return -1;
-    if (entry->ks->kind == &pod_kind &&
-        rule_pod_spec(entry->object, old, u->doc.root, err) < 0)
-        return -1;
     if (rule_spec_changed(old, u->doc.root)) {
+        if (entry->ks->kind == &pod_kind &&
+            rule_pod_spec(entry->object, old, u->doc.root, err) < 0)
+            return -1;
         json_set_i64(&u->b, json_mut_object(&u->b, root, STR("metadata")), "generation",
                      entry->object->meta.generation + 1);
         return update_reread(u, root, err);

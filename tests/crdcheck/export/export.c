@@ -5,9 +5,9 @@
  *
  * Besides the samples of samples.h there are pairs of them in one object.
  *
- * A sample has `crd`, the file of its kind; `patch`, its text; `object`, and `old` if it is an update;
- * `accept`, what we expect of an API server; `path`, the field that it must name when it refuses; and
- * `completed`, the object with its defaults, if nothing at all is wrong with it. */
+ * A sample has `crd`, the file of its kind; `patch`, its text; `object`, and `old` if it is an
+ * update; `accept`, what we expect of an API server; `path`, the field that it must name when it
+ * refuses; and `completed`, the object with its defaults, if nothing at all is wrong with it. */
 #include "api/crd.h"
 #include "crdcheck/export/samples.h"
 

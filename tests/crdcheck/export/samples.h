@@ -1,9 +1,8 @@
-/* tests/crdcheck/export/samples.h - objects of our own kinds that keep or break one rule each. Our tests
- * check them offline (src/api/crd_samples_test.c); tests/crdcheck asks the code of a real API server
- * the same.
+/* tests/crdcheck/export/samples.h - objects of our own kinds that keep or break one rule each.
  *
- * A sample is a merge patch of its kind's base object. It is right if `problem` is NULL; otherwise
- * `problem` is how a problem's text starts, path first. */
+ * Our tests check them offline (src/api/crd_samples_test.c); tests/crdcheck asks the code of a real
+ * API server the same. A sample is a merge patch of its kind's base object. It is right if `problem`
+ * is NULL; otherwise `problem` is how a problem's text starts, path first. */
 #pragma once
 
 #include "api/ec2nodeclass.h"
@@ -89,8 +88,8 @@ static const struct sample nodepool_samples[] = {
     { SPEC("template: {metadata: {annotations: {a: b}}}") },
     { SPEC("template: {metadata: {annotations: {a: 1}}}"),
       "spec.template.metadata.annotations[\"a\"]: expected a string" },
-    { SPEC("template: {metadata: {name: a}}"),
-      "spec.template.metadata.name: unknown field", OFFLINE },
+    { SPEC("template: {metadata: {name: a}}"), "spec.template.metadata.name: unknown field",
+      OFFLINE },
 
     /* taints */
     { TEMPLATE("taints: [{key: dedicated, value: gpu, effect: NoSchedule}, "
@@ -99,8 +98,7 @@ static const struct sample nodepool_samples[] = {
     { TEMPLATE("taints: [{effect: NoSchedule}]"), AT_TEMPLATE "taints[0].key: required" },
     { TEMPLATE("taints: [{key: a}]"), AT_TEMPLATE "taints[0].effect: required" },
     { TEMPLATE("taints: [{key: '', effect: NoSchedule}]"), AT_TEMPLATE "taints[0].key: has 0" },
-    { TEMPLATE("taints: [{key: a b, effect: NoSchedule}]"),
-      AT_TEMPLATE "taints[0].key: \"a b\"" },
+    { TEMPLATE("taints: [{key: a b, effect: NoSchedule}]"), AT_TEMPLATE "taints[0].key: \"a b\"" },
     { TEMPLATE("taints: [{key: a, value: b c, effect: NoSchedule}]"),
       AT_TEMPLATE "taints[0].value: \"b c\"" },
     { TEMPLATE("taints: [{key: a, effect: Never}]"), AT_TEMPLATE "taints[0].effect: expected one" },
@@ -125,7 +123,8 @@ static const struct sample nodepool_samples[] = {
     { REQUIREMENT("key: a"), AT_REQUIREMENT ".operator: required" },
     { REQUIREMENT("key: a, operator: Is"), AT_REQUIREMENT ".operator: expected one of" },
     { REQUIREMENT("key: a b, operator: Exists"), AT_REQUIREMENT ".key: \"a b\"" },
-    { REQUIREMENT("key: '" TEN(TEN("abc")) "ab.example.com.x" "/a', operator: Exists"),
+    { REQUIREMENT("key: '" TEN(TEN("abc")) "ab.example.com.x"
+                                           "/a', operator: Exists"),
       AT_REQUIREMENT ".key: has 318 characters" },
     { REQUIREMENT("key: karpenter.sh/capacity-type, operator: In, values: [spot]") },
     { REQUIREMENT("key: karpenter.sh/other, operator: Exists"),
@@ -221,13 +220,13 @@ static const struct sample nodepool_samples[] = {
     { TEMPLATE("terminationGracePeriod: 24h30m") },
     { TEMPLATE("terminationGracePeriod: Never"), AT_TEMPLATE "terminationGracePeriod: " },
     { TEMPLATE("terminationGracePeriod: 1.5h"), AT_TEMPLATE "terminationGracePeriod: " },
-    { TEMPLATE("terminationGracePeriod: 30"), AT_TEMPLATE "terminationGracePeriod: expected a dur" },
+    { TEMPLATE("terminationGracePeriod: 30"),
+      AT_TEMPLATE "terminationGracePeriod: expected a dur" },
     { TEMPLATE("expireAfter: Never") },
     { TEMPLATE("expireAfter: 720h") },
     { TEMPLATE("expireAfter: never"), AT_TEMPLATE "expireAfter: " },
     { TEMPLATE("expireAfter: 300ms"), AT_TEMPLATE "expireAfter: " },
-    { TEMPLATE("expireAfter: 9999999h"), AT_TEMPLATE "expireAfter: \"9999999h\" is not",
-      OFFLINE },
+    { TEMPLATE("expireAfter: 9999999h"), AT_TEMPLATE "expireAfter: \"9999999h\" is not", OFFLINE },
 
     /* disruption */
     { SPEC("disruption: {}") },
@@ -251,10 +250,10 @@ static const struct sample nodepool_samples[] = {
     { BUDGET("nodes: '1', duration: 1h"), AT_BUDGET ": schedule and duration go" },
     { BUDGET("nodes: '1', schedule: '@fortnightly', duration: 1h"), AT_BUDGET ".schedule: " },
     { BUDGET("nodes: '1', schedule: '0 0 * *', duration: 1h"), AT_BUDGET ".schedule: " },
-    { BUDGET("nodes: '1', schedule: '61 0 * * *', duration: 24h"), AT_BUDGET ".schedule: ",
-      OFFLINE },
-    { BUDGET("nodes: '1', schedule: 'TZ=UTC 0 0 * * *', duration: 24h"), AT_BUDGET ".schedule: ",
-      OFFLINE },
+    { BUDGET("nodes: '1', schedule: '61 0 * * *', duration: 24h"),
+      AT_BUDGET ".schedule: ", OFFLINE },
+    { BUDGET("nodes: '1', schedule: 'TZ=UTC 0 0 * * *', duration: 24h"),
+      AT_BUDGET ".schedule: ", OFFLINE },
     { BUDGET("nodes: '1', schedule: '@daily', duration: 30s"), AT_BUDGET ".duration: " },
     { BUDGET("nodes: '1', schedule: '@daily', duration: 1h30"), AT_BUDGET ".duration: " },
     { SPEC("disruption: {budgets: [" TEN("{nodes: '1'}, {nodes: '1'}, {nodes: '1'}, {nodes: '1'}, "
@@ -288,7 +287,8 @@ static const struct sample nodepool_samples[] = {
       "spec.disruption.budgets: no budget is about Underutilized, Empty: nothing limits", WARNING },
     { SPEC("disruption: {budgets: []}"),
       "spec.disruption.budgets: no budget is about Underutilized, Empty, Drifted", WARNING },
-    { BUDGET("nodes: '1', schedule: '@daily', duration: 0m"), AT_BUDGET ".duration: is 0", WARNING },
+    { BUDGET("nodes: '1', schedule: '@daily', duration: 0m"), AT_BUDGET ".duration: is 0",
+      WARNING },
     { BUDGET("nodes: '1', schedule: '0 0 30 2 *', duration: 1h"),
       AT_BUDGET ".schedule: \"0 0 30 2 *\" names a day that never comes", WARNING },
 
@@ -343,7 +343,8 @@ static const struct sample nodepool_samples[] = {
     { ANNOTATION("karve.io/launch-timeout: soon"),
       "metadata.annotations[\"karve.io/launch-timeout\"]: \"soon\" is not a duration", OFFLINE },
     { ANNOTATION("karve.io/registration-timeout: 0s"),
-      "metadata.annotations[\"karve.io/registration-timeout\"]: \"0s\" is not a duration", OFFLINE },
+      "metadata.annotations[\"karve.io/registration-timeout\"]: \"0s\" is not a duration",
+      OFFLINE },
     { ANNOTATION("karve.io/initialization-timeout: -5m"),
       "metadata.annotations[\"karve.io/initialization-timeout\"]: \"-5m\" is not", OFFLINE },
     { ANNOTATION("karve.io/registration-health-policy: always"),
@@ -389,7 +390,8 @@ static const struct sample nodeclaim_samples[] = {
     { SPEC("resources: {requests: {cpu: 3650m, memory: 11Gi, pods: 14}}") },
     { SPEC("resources: {requests: {cpu: lots}}"), "spec.resources.requests[\"cpu\"]: " },
     { SPEC("resources: {limits: {cpu: 1}}"), "spec.resources.limits: unknown field", OFFLINE },
-    { SPEC("taints: [{key: a, effect: NoSchedule}], startupTaints: [{key: b, effect: NoExecute}]") },
+    { SPEC(
+        "taints: [{key: a, effect: NoSchedule}], startupTaints: [{key: b, effect: NoExecute}]") },
     { SPEC("taints: [{key: a, effect: Sometimes}]"), "spec.taints[0].effect: expected one of" },
     { SPEC("startupTaints: [{key: a, effect: NoSchedule}, {key: a, effect: NoSchedule}]"),
       "spec.startupTaints[1]: duplicate: startupTaints[0]", OFFLINE },
@@ -448,7 +450,8 @@ static const struct sample nodeoverlay_samples[] = {
       "spec.requirements[0].minValues: unknown field", OFFLINE },
     { SPEC("requirements: [{key: a, operator: In, values: [b c]}]"),
       "spec.requirements[0].values[0]: \"b c\"", OFFLINE },
-    { SPEC("requirements: [" TEN(TEN("{key: a, operator: Exists}, ")) "{key: a, operator: Exists}]"),
+    { SPEC(
+          "requirements: [" TEN(TEN("{key: a, operator: Exists}, ")) "{key: a, operator: Exists}]"),
       "spec.requirements: has 101 items" },
     { PRICE("0.25") },
     { PRICE("12") },
@@ -616,7 +619,8 @@ static const struct sample ec2nodeclass_samples[] = {
     /* block devices */
     { EBS("volumeSize: 100Gi, volumeType: gp3, encrypted: true, iops: 3000, throughput: 125, "
           "kmsKeyID: a, deleteOnTermination: true") },
-    { EBS("encrypted: true"), "spec.blockDeviceMappings[0].ebs: expected snapshotID or volumeSize" },
+    { EBS("encrypted: true"),
+      "spec.blockDeviceMappings[0].ebs: expected snapshotID or volumeSize" },
     { EBS("snapshotID: snap-1, volumeInitializationRate: 300") },
     { EBS("volumeSize: 1Gi, volumeInitializationRate: 300"),
       "spec.blockDeviceMappings[0].ebs: volumeInitializationRate needs" },
@@ -716,8 +720,7 @@ static const struct sample ec2nodeclass_samples[] = {
     { KUBELET("evictionHard: {disk.available: 5%}"),
       "spec.kubelet.evictionHard[\"disk.available\"]: expected one of", OFFLINE },
     { KUBELET("evictionHard: {memory.available: 101%}"),
-      "spec.kubelet.evictionHard[\"memory.available\"]: \"101%\" is not a percentage",
-      OFFLINE },
+      "spec.kubelet.evictionHard[\"memory.available\"]: \"101%\" is not a percentage", OFFLINE },
     { KUBELET("evictionHard: {memory.available: 7.5%}") },
     { KUBELET("evictionHard: {memory.available: -1Gi}"),
       "spec.kubelet.evictionHard[\"memory.available\"]: \"-1Gi\" is neither", OFFLINE },
@@ -732,8 +735,7 @@ static const struct sample ec2nodeclass_samples[] = {
               "{memory.available: -1m}"),
       "spec.kubelet.evictionSoftGracePeriod[\"memory.available\"]: \"-1m\"", OFFLINE },
     { KUBELET("kubeReserved: {gpu: 1}"), "spec.kubelet.kubeReserved[\"gpu\"]: ", OFFLINE },
-    { KUBELET("kubeReserved: {cpu: -100m}"), "spec.kubelet.kubeReserved[\"cpu\"]: \"",
-      OFFLINE },
+    { KUBELET("kubeReserved: {cpu: -100m}"), "spec.kubelet.kubeReserved[\"cpu\"]: \"", OFFLINE },
     { KUBELET("systemReserved: {memory: 'memory_mib / 10'}"),
       "spec.kubelet.systemReserved[\"memory\"]: \"", OFFLINE },
     { KUBELET("imageGCHighThresholdPercent: 101"),
@@ -783,7 +785,8 @@ static inline void sample_read(const char *text, struct docs *out)
 }
 
 /* The base object of a set with a patch (NULL: without) applied to it. */
-static inline json_mut *sample_build(struct json_build *b, const char *base, const char *maybe_patch)
+static inline json_mut *sample_build(struct json_build *b, const char *base,
+                                     const char *maybe_patch)
 {
     struct docs object, patch;
     sample_read(base, &object);

@@ -1,0 +1,622 @@
+/* Informers on the embedded store: in peace, in trouble, and on threads. */
+#include "store/informer.h"
+
+#include "api/node.h"
+#include "base/rng.h"
+#include "base/vec.h"
+#include "store/embedded.h"
+#include "store/sorted.h"
+#include "store/testing.h"
+
+#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
+
+/* --- a store, an informer of its nodes or pods, and a log of what its handler was told --- */
+
+struct world {
+    struct virtual_clock *time;
+    struct object_pool *pool;
+    struct embedded *e;
+    const struct store *store;
+    struct informer *inf;
+    struct buf told; /* "+a" new, "~a" changed, "-a" gone */
+};
+
+static void tell(void *ctx, const struct object *maybe_old, const struct object *maybe_new)
+{
+    struct world *w = ctx;
+    struct str name = (maybe_new ? maybe_new : maybe_old)->meta.name;
+    buf_addf(&w->told, "%s%s%.*s", w->told.len ? " " : "",
+             !maybe_old ? "+" : maybe_new ? "~" : "-", STR_ARG(name));
+}
+
+/* What was told since the last time. */
+static const char *told(struct world *w)
+{
+    static char text[1024];
+    snprintf(text, sizeof text, "%s", buf_str(&w->told).p);
+    buf_clear(&w->told);
+    return text;
+}
+
+static struct world *world_new(const struct kind *kind, struct embedded_options opts,
+                               struct informer_options how)
+{
+    struct world *w = kv_calloc(1, sizeof *w);
+    w->time = virtual_clock_new(1767322800 * (int64_t)1000000);
+    w->pool = object_pool_new();
+    opts.clock = virtual_clock_port(w->time);
+    opts.pool = w->pool;
+    w->e = embedded_new(opts);
+    w->store = embedded_store(w->e);
+    how.store = w->store;
+    how.kind = kind;
+    how.clock = opts.clock;
+    w->inf = informer_new(how);
+    informer_on_change(w->inf, tell, w);
+    return w;
+}
+
+static struct world *nodes_world(struct embedded_options opts)
+{
+    return world_new(&node_kind, opts, (struct informer_options){ 0 });
+}
+
+static void world_free(struct world *w)
+{
+    informer_free(w->inf);
+    embedded_free(w->e);
+    object_pool_free(w->pool);
+    virtual_clock_free(w->time);
+    buf_done(&w->told);
+    free(w);
+}
+KV_AUTO_TYPE(world, world_free)
+
+static void make_node(const struct store *s, const char *name)
+{
+    object_unref(make(s, &node_kind, J("{'metadata':{'name':'%s'}}", name)));
+}
+
+static void touch_node(const struct store *s, const char *name, const char *value)
+{
+    object_unref(merge(s, &node_kind, name, J("{'metadata':{'labels':{'v':'%s'}}}", value)));
+}
+
+/* --- peace --- */
+
+TEST(an_informer_lists_and_then_follows)
+{
+    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    make_node(w->store, "b");
+    make_node(w->store, "a");
+    EXPECT_FALSE(informer_synced(w->inf));
+    EXPECT_EQ(informer_pump(w->inf), 2);
+    EXPECT_TRUE(informer_synced(w->inf));
+    EXPECT_Z(told(w), "+a +b");
+
+    make_node(w->store, "c");
+    touch_node(w->store, "a", "1");
+    remove_it(w->store, &node_kind, "b");
+    EXPECT_EQ(informer_pump(w->inf), 3);
+    EXPECT_Z(told(w), "+c ~a -b");
+    EXPECT_EQ(informer_pump(w->inf), 0);
+    EXPECT_EQ(informer_version(w->inf), embedded_version(w->e));
+
+    AUTO_OBJECT a = informer_get(w->inf, STR(""), STR("a"));
+    EXPECT_STR(str_map_get(&a->meta.labels, STR("v")), "1");
+    EXPECT_TRUE(informer_get(w->inf, STR(""), STR("b")) == NULL);
+    EXPECT_EQ(informer_count(w->inf), 2);
+}
+
+TEST(a_reader_gets_the_stores_own_object)
+{
+    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    informer_pump(w->inf);
+    AUTO_OBJECT made = make(w->store, &node_kind, J("{'metadata':{'name':'a'}}"));
+    informer_pump(w->inf);
+    AUTO_OBJECT read = informer_get(w->inf, STR(""), STR("a"));
+    EXPECT_TRUE(read == made);
+}
+
+TEST(what_a_reader_holds_outlives_the_cache)
+{
+    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    make_node(w->store, "a");
+    informer_pump(w->inf);
+    struct object_list before = { 0 };
+    informer_list(w->inf, STR(""), &before);
+    remove_it(w->store, &node_kind, "a");
+    informer_pump(w->inf);
+    EXPECT_EQ(informer_count(w->inf), 0);
+    EXPECT_EQ(before.count, 1);
+    EXPECT_STR(before.items[0]->meta.name, "a");
+    object_list_done(&before);
+}
+
+static struct str node_of_pod(const struct object *object)
+{
+    return pod_of(object)->node_name;
+}
+
+static const char *on_node(struct world *w, uint32_t index, const char *node)
+{
+    static char text[256];
+    struct object_list found = { 0 };
+    size_t len = 0;
+    informer_list_index(w->inf, index, str_of(node), &found);
+    text[0] = '\0';
+    for (size_t i = 0; i < found.count; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, "%s%.*s", i ? " " : "",
+                                STR_ARG(found.items[i]->meta.name));
+    object_list_done(&found);
+    return text;
+}
+
+TEST(an_index_follows_its_objects)
+{
+    AUTO(world) w = world_new(&pod_kind, (struct embedded_options){ 0 },
+                              (struct informer_options){ 0 });
+    uint32_t by_node = informer_add_index(w->inf, node_of_pod);
+    make_pod(w->store, "b", "");
+    make_pod(w->store, "a", "");
+    informer_pump(w->inf);
+    EXPECT_Z(on_node(w, by_node, "n"), "");
+    bind_pod(w->store, "b", "n");
+    bind_pod(w->store, "a", "n");
+    informer_pump(w->inf);
+    EXPECT_Z(on_node(w, by_node, "n"), "a b");
+    set_pod(w->store, "a", "Running", true); /* another object under the same key */
+    struct delete_options now = { .grace_s = { 0, true } };
+    struct err err = { 0 };
+    EXPECT_OK(store_remove(w->store, at(&pod_kind, "b"), &now, &err), err);
+    informer_pump(w->inf);
+    EXPECT_Z(on_node(w, by_node, "n"), "a");
+}
+
+TEST(an_informer_of_a_selection_sees_objects_come_and_go_from_it)
+{
+    AUTO(world) w = world_new(&node_kind, (struct embedded_options){ 0 },
+                              (struct informer_options){ .label_selector = STR("v=1") });
+    make_node(w->store, "a");
+    informer_pump(w->inf);
+    touch_node(w->store, "a", "1");
+    informer_pump(w->inf);
+    touch_node(w->store, "a", "2");
+    informer_pump(w->inf);
+    EXPECT_Z(told(w), "+a -a");
+}
+
+TEST(a_list_in_pages_is_a_list)
+{
+    AUTO(world) w = world_new(&node_kind, (struct embedded_options){ 0 },
+                              (struct informer_options){ .page_max = 2 });
+    for (char c = 'a'; c <= 'e'; c++)
+        make_node(w->store, (char[]){ c, '\0' });
+    informer_pump(w->inf);
+    EXPECT_Z(told(w), "+a +b +c +d +e");
+}
+
+/* --- waiting --- */
+
+TEST(a_caller_waits_until_the_cache_has_its_own_write)
+{
+    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    struct err err = { 0 };
+    AUTO_OBJECT made = make(w->store, &node_kind, J("{'metadata':{'name':'a'}}"));
+    EXPECT_OK(informer_wait_version(w->inf, made->meta.resource_version, 0, &err), err);
+    AUTO_OBJECT read = informer_get(w->inf, STR(""), STR("a"));
+    EXPECT_TRUE(read == made);
+    EXPECT_ERR(informer_wait_version(w->inf, made->meta.resource_version + 1, 0, &err), err,
+               ERR_UNAVAILABLE);
+}
+
+/* --- trouble --- */
+
+struct trouble {
+    struct world *w;
+    struct rng rng;
+    bool drop_once;
+    enum err_kind list_fails;
+    int lists, writes_during_list; /* writes made when the second page is asked for */
+    unsigned percent;              /* of random failures of any kind */
+    int64_t delay_max_ns;
+};
+
+static bool unlucky(struct trouble *t)
+{
+    return t->percent > 0 && rng_below(&t->rng, 100) < t->percent;
+}
+
+static enum err_kind trouble_before(void *ctx, const struct embedded_call *call)
+{
+    struct trouble *t = ctx;
+    if (call->verb == EMBEDDED_LIST) {
+        if (++t->lists == 2) {
+            for (int i = 0; i < t->writes_during_list; i++)
+                touch_node(t->w->store, "a", i % 2 ? "x" : "y");
+        }
+        if (t->list_fails)
+            return t->list_fails;
+    }
+    bool reads = call->verb == EMBEDDED_LIST || call->verb == EMBEDDED_WATCH;
+    if (reads && unlucky(t))
+        return rng_below(&t->rng, 2) ? ERR_UNAVAILABLE : ERR_GONE;
+    return ERR_NONE;
+}
+
+static bool trouble_drop(void *ctx, const struct kind *kind KV_UNUSED)
+{
+    struct trouble *t = ctx;
+    bool drop = t->drop_once || unlucky(t);
+    t->drop_once = false;
+    return drop;
+}
+
+static int64_t trouble_delay(void *ctx, const struct kind *kind KV_UNUSED, uint64_t version)
+{
+    struct trouble *t = ctx;
+    return t->delay_max_ns ? (int64_t)(kv_mix64(version) % (uint64_t)t->delay_max_ns) : 0;
+}
+
+static void trouble_start(struct trouble *t, struct world *w)
+{
+    struct embedded_faults faults = { .before = trouble_before,
+                                      .drop_watch = trouble_drop,
+                                      .event_delay_ns = trouble_delay,
+                                      .ctx = t };
+    t->w = w;
+    embedded_set_faults(w->e, &faults);
+}
+
+TEST(a_broken_watch_goes_on_where_it_was)
+{
+    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    struct trouble t = { 0 };
+    trouble_start(&t, w);
+    make_node(w->store, "a");
+    informer_pump(w->inf);
+    make_node(w->store, "b");
+    touch_node(w->store, "a", "1");
+    t.drop_once = true;
+    informer_pump(w->inf);
+    EXPECT_Z(told(w), "+a +b ~a");
+    EXPECT_EQ(t.lists, 1); /* no need to list again */
+}
+
+TEST(a_watch_that_is_gone_is_replaced_by_a_list_and_a_comparison)
+{
+    AUTO(world) w = nodes_world((struct embedded_options){ .history_max = 4 });
+    for (char c = 'a'; c <= 'd'; c++)
+        make_node(w->store, (char[]){ c, '\0' });
+    informer_pump(w->inf);
+    told(w);
+    touch_node(w->store, "a", "1");
+    remove_it(w->store, &node_kind, "b");
+    remove_it(w->store, &node_kind, "c");
+    make_node(w->store, "c"); /* another one of that name */
+    make_node(w->store, "e");
+    make_node(w->store, "f");
+    remove_it(w->store, &node_kind, "f"); /* came and went unseen */
+    EXPECT_EQ(informer_pump(w->inf), 5);
+    EXPECT_Z(told(w), "-b ~a -c +c +e");
+    make_node(w->store, "g");
+    informer_pump(w->inf);
+    EXPECT_Z(told(w), "+g");
+}
+
+TEST(a_list_that_is_too_slow_for_its_pages_is_made_at_once)
+{
+    AUTO(world) w = world_new(&node_kind, (struct embedded_options){ .history_max = 4 },
+                              (struct informer_options){ .page_max = 1 });
+    struct trouble t = { .writes_during_list = 10 };
+    make_node(w->store, "a");
+    make_node(w->store, "b");
+    trouble_start(&t, w);
+    informer_pump(w->inf);
+    EXPECT_Z(told(w), "+a +b");
+    EXPECT_EQ(t.lists, 3);
+    EXPECT_EQ(informer_version(w->inf), embedded_version(w->e));
+}
+
+TEST(failures_are_repeated_at_growing_distance)
+{
+    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    struct trouble t = { .list_fails = ERR_UNAVAILABLE };
+    struct err err = { 0 };
+    trouble_start(&t, w);
+    make_node(w->store, "a");
+    int64_t last_ns = 0;
+    informer_pump(w->inf);
+    EXPECT_EQ(t.lists, 2); /* again at once, then a pause */
+    for (int i = 0; i < 12; i++) {
+        int64_t now_ns = clock_mono_ns(virtual_clock_port(w->time));
+        int64_t pause_ns = informer_due_ns(w->inf) - now_ns;
+        EXPECT_TRUE(pause_ns >= last_ns / 2);
+        EXPECT_TRUE(pause_ns >= SECOND_NS / 10);
+        EXPECT_TRUE(pause_ns <= 30 * SECOND_NS);
+        last_ns = pause_ns;
+        int lists = t.lists;
+        virtual_clock_advance(w->time, pause_ns - 1);
+        informer_pump(w->inf);
+        EXPECT_EQ(t.lists, lists);
+        virtual_clock_advance(w->time, 1);
+        informer_pump(w->inf);
+        EXPECT_EQ(t.lists, lists + 1);
+    }
+    EXPECT_TRUE(informer_trouble(w->inf, &err));
+    EXPECT_EQ(err.kind, ERR_UNAVAILABLE);
+    EXPECT_FALSE(informer_synced(w->inf));
+
+    t.list_fails = ERR_NONE;
+    virtual_clock_advance(w->time, 30 * SECOND_NS);
+    informer_pump(w->inf);
+    EXPECT_Z(told(w), "+a");
+    EXPECT_FALSE(informer_trouble(w->inf, &err));
+    EXPECT_EQ(informer_due_ns(w->inf), INT64_MAX);
+}
+
+/* A copy made of nothing but what the handler is told; each call must fit what went before. */
+struct mirror {
+    struct sorted objects;
+};
+
+static void mirror_change(void *ctx, const struct object *maybe_old, const struct object *maybe_new)
+{
+    struct mirror *m = ctx;
+    const struct object *any = maybe_new ? maybe_new : maybe_old;
+    EXPECT_TRUE(sorted_get(&m->objects, any->meta.name) == maybe_old);
+    if (maybe_old && maybe_new) {
+        EXPECT_TRUE(str_eq(maybe_old->meta.uid, maybe_new->meta.uid));
+        EXPECT_TRUE(maybe_new->meta.resource_version > maybe_old->meta.resource_version);
+    }
+    if (maybe_new)
+        sorted_put(&m->objects, any->meta.name, (void *)object_ref(maybe_new));
+    else
+        sorted_remove(&m->objects, any->meta.name);
+    object_unref(maybe_old);
+}
+
+static void mirror_compare(struct mirror *m, const struct store *s)
+{
+    struct object_list truth = { 0 };
+    struct err err = { 0 };
+    size_t ix = 0;
+    EXPECT_OK(store_list(s, &node_kind, NULL, &truth, &err), err);
+    EXPECT_EQ(m->objects.count, truth.count);
+    for (sorted_each(&m->objects, STR(""), it))
+        EXPECT_TRUE(it.item->value == truth.items[ix++]);
+    object_list_done(&truth);
+}
+
+static void mirror_done(struct mirror *m)
+{
+    for (sorted_each(&m->objects, STR(""), it))
+        object_unref(it.item->value);
+    sorted_done(&m->objects);
+}
+
+static void random_write(const struct store *s, struct rng *rng)
+{
+    char name[16];
+    struct err err = { 0 };
+    snprintf(name, sizeof name, "n%u", (unsigned)rng_below(rng, 12));
+    switch (rng_below(rng, 3)) {
+    case 0:
+        store_create(s, &node_kind, STR(""), J("{'metadata':{'name':'%s'}}", name), NULL, &err);
+        break;
+    case 1:
+        store_remove(s, at(&node_kind, name), NULL, &err);
+        break;
+    default:
+        store_patch(s, at(&node_kind, name), (struct patch_options){ 0 },
+                    J("{'metadata':{'labels':{'v':'%u'}}}", (unsigned)rng_below(rng, 100)), NULL,
+                    &err);
+        break;
+    }
+}
+
+TEST(whatever_fails_handlers_end_up_with_the_truth)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        AUTO(world) w = nodes_world((struct embedded_options){ .seed = seed, .history_max = 16 });
+        struct trouble t = { .percent = 20, .delay_max_ns = 3 * SECOND_NS };
+        struct mirror mirror = { 0 };
+        struct rng rng;
+        rng_init(&rng, seed);
+        rng_init(&t.rng, seed + 1000);
+        informer_on_change(w->inf, mirror_change, &mirror);
+        trouble_start(&t, w);
+        for (int i = 0; i < 300; i++) {
+            random_write(w->store, &rng);
+            if (rng_below(&rng, 4) == 0)
+                informer_pump(w->inf);
+            virtual_clock_advance(w->time, (int64_t)rng_below(&rng, SECOND_NS));
+        }
+        embedded_set_faults(w->e, NULL);
+        virtual_clock_advance(w->time, 60 * SECOND_NS);
+        informer_pump(w->inf);
+        mirror_compare(&mirror, w->store);
+        EXPECT_TRUE(informer_version(w->inf) <= embedded_version(w->e));
+        mirror_done(&mirror);
+    }
+}
+
+/* --- threads --- */
+
+struct real_world {
+    struct object_pool *pool;
+    struct embedded *e;
+    const struct store *store;
+};
+
+static struct real_world real_world(void)
+{
+    struct real_world w = { .pool = object_pool_new() };
+    w.e = embedded_new((struct embedded_options){ .clock = clock_real(), .pool = w.pool });
+    w.store = embedded_store(w.e);
+    return w;
+}
+
+static void real_world_done(struct real_world *w)
+{
+    embedded_free(w->e);
+    object_pool_free(w->pool);
+}
+
+#define REAL_WORLD __attribute__((cleanup(real_world_done))) struct real_world
+
+static int64_t soon_ns(void)
+{
+    return clock_mono_ns(clock_real()) + 60 * SECOND_NS;
+}
+
+TEST(a_set_keeps_many_informers_current_on_its_thread)
+{
+    REAL_WORLD w = real_world();
+    struct informer_options opts = { .store = w.store, .clock = clock_real(), .kind = &node_kind };
+    struct informer *nodes = informer_new(opts);
+    opts.kind = &pod_kind;
+    struct informer *pods = informer_new(opts);
+    struct informer_set *set = informer_set_new(clock_real());
+    struct err err = { 0 };
+    informer_set_add(set, nodes);
+    informer_set_add(set, pods);
+    informer_set_start(set);
+
+    for (int i = 0; i < 50; i++) {
+        AUTO_OBJECT node = make(w.store, &node_kind, J("{'metadata':{'name':'n%d'}}", i));
+        EXPECT_OK(informer_wait_version(nodes, node->meta.resource_version, soon_ns(), &err), err);
+        EXPECT_EQ(informer_count(nodes), i + 1);
+    }
+    make_pod(w.store, "p", "");
+    AUTO_OBJECT pod = get(w.store, &pod_kind, "p");
+    EXPECT_OK(informer_wait_version(pods, pod->meta.resource_version, soon_ns(), &err), err);
+    EXPECT_ERR(informer_wait_version(pods, UINT64_MAX, clock_mono_ns(clock_real()) + 1000, &err),
+               err, ERR_UNAVAILABLE);
+    informer_set_free(set);
+    informer_free(nodes);
+    informer_free(pods);
+}
+
+struct waiter {
+    struct informer *inf;
+    enum err_kind kind;
+};
+
+static void *wait_for_ever(void *arg)
+{
+    struct waiter *me = arg;
+    struct err err = { 0 };
+    informer_wait_version(me->inf, UINT64_MAX, INT64_MAX, &err);
+    me->kind = err.kind;
+    return NULL;
+}
+
+TEST(stopping_a_set_releases_who_waits)
+{
+    REAL_WORLD w = real_world();
+    struct informer *nodes = informer_new(
+        (struct informer_options){ .store = w.store, .clock = clock_real(), .kind = &node_kind });
+    struct informer_set *set = informer_set_new(clock_real());
+    struct waiter waiter = { .inf = nodes };
+    pthread_t thread;
+    informer_set_add(set, nodes);
+    informer_set_start(set);
+    pthread_create(&thread, NULL, wait_for_ever, &waiter);
+    informer_set_free(set);
+    pthread_join(thread, NULL);
+    EXPECT_EQ(waiter.kind, ERR_CANCELLED);
+    informer_free(nodes);
+}
+
+enum { WRITERS = 3, WRITES = 300 };
+
+struct crowd {
+    struct real_world w;
+    struct informer *nodes;
+    atomic_bool stop;
+    atomic_uint changes;
+};
+
+struct member {
+    struct crowd *crowd;
+    uint64_t number;
+};
+
+static void *crowd_writes(void *arg)
+{
+    struct member *me = arg;
+    struct rng rng;
+    rng_init(&rng, me->number);
+    for (int i = 0; i < WRITES; i++)
+        random_write(me->crowd->w.store, &rng);
+    return NULL;
+}
+
+static void *crowd_reads(void *arg)
+{
+    struct crowd *crowd = arg;
+    while (!atomic_load(&crowd->stop)) {
+        struct object_list found = { 0 };
+        informer_list(crowd->nodes, STR(""), &found);
+        for (size_t i = 1; i < found.count; i++)
+            KV_ASSERT(str_cmp(found.items[i - 1]->meta.name, found.items[i]->meta.name) < 0);
+        object_list_done(&found);
+    }
+    return NULL;
+}
+
+static void crowd_counts(void *ctx, const struct object *maybe_old KV_UNUSED,
+                         const struct object *maybe_new KV_UNUSED)
+{
+    atomic_fetch_add(&((struct crowd *)ctx)->changes, 1);
+}
+
+static atomic_uint drops;
+
+static bool drop_some(void *ctx KV_UNUSED, const struct kind *kind KV_UNUSED)
+{
+    return atomic_fetch_add(&drops, 1) % 50 == 49;
+}
+
+TEST(writers_readers_and_a_set_on_many_threads_agree_in_the_end)
+{
+    REAL_WORLD w = real_world();
+    struct crowd crowd = { .w = w };
+    struct embedded_faults faults = { .drop_watch = drop_some };
+    struct member members[WRITERS];
+    pthread_t threads[WRITERS + 1];
+    struct err err = { 0 };
+
+    crowd.nodes = informer_new((struct informer_options){
+        .store = crowd.w.store, .clock = clock_real(), .kind = &node_kind });
+    informer_on_change(crowd.nodes, crowd_counts, &crowd);
+    struct informer_set *set = informer_set_new(clock_real());
+    informer_set_add(set, crowd.nodes);
+    embedded_set_faults(crowd.w.e, &faults);
+    informer_set_start(set);
+    for (unsigned i = 0; i < WRITERS; i++) {
+        members[i] = (struct member){ &crowd, i + 1 };
+        pthread_create(&threads[i], NULL, crowd_writes, &members[i]);
+    }
+    pthread_create(&threads[WRITERS], NULL, crowd_reads, &crowd);
+    for (unsigned i = 0; i < WRITERS; i++)
+        pthread_join(threads[i], NULL);
+    embedded_set_faults(crowd.w.e, NULL);
+    AUTO_OBJECT last = make(crowd.w.store, &node_kind, J("{'metadata':{'name':'last'}}"));
+    EXPECT_OK(informer_wait_version(crowd.nodes, last->meta.resource_version, soon_ns(), &err), err);
+    atomic_store(&crowd.stop, true);
+    pthread_join(threads[WRITERS], NULL);
+
+    struct object_list truth = { 0 }, found = { 0 };
+    EXPECT_OK(store_list(crowd.w.store, &node_kind, NULL, &truth, &err), err);
+    informer_list(crowd.nodes, STR(""), &found);
+    EXPECT_EQ(found.count, truth.count);
+    for (size_t i = 0; i < found.count; i++)
+        EXPECT_TRUE(found.items[i] == truth.items[i]);
+    EXPECT_TRUE(atomic_load(&crowd.changes) > 0);
+    object_list_done(&truth);
+    object_list_done(&found);
+    informer_set_free(set);
+    informer_free(crowd.nodes);
+}
