@@ -75,6 +75,11 @@ format-check: deps-lint ## is the code laid out?
 tidy: deps-lint $(BUILD)/build.ninja ## clang-tidy
 	@clang-tidy --quiet -p $(BUILD) $(filter %.c,$(filter src/%,$(C_FILES)))
 
+reference: all ## write the field reference in docs/reference from the tables
+	@for kind in nodepool nodeclaim nodeoverlay ec2nodeclass kwoknodeclass; do \
+		$(BUILD)/karve crds $$kind -o markdown >docs/reference/$$kind.md || exit 1; \
+	done
+
 rooms: ## does each room include only the rooms above it?
 	@tests/rooms.sh
 
@@ -90,4 +95,4 @@ deps-%:
 	@scripts/deps.sh $*
 
 .PHONY: help all demo check e2e bench fuzz sanitize sanitize-address sanitize-thread coverage format \
-	format-check tidy rooms install clean
+	format-check tidy reference rooms install clean

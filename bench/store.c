@@ -2,9 +2,9 @@
  *
  * A cluster's pods report their status, one merge patch each; every watcher reads every event. An
  * event is the whole way: the patch is parsed, applied, admitted, decoded, logged, and read by all
- * watchers. The baseline is the same store without watchers and, for each of them, a parse and a decode
- * of the object's JSON text, as if each had its own connection. `fanout_ns` is what one delivery
- * costs, without the write. The hash is of everything that the watchers saw.
+ * watchers. The baseline is the same store without watchers and, for each of them, a parse and a
+ * decode of the object's JSON text, as if each had its own connection. `fanout_ns` is what one
+ * delivery costs, without the write. The hash is of everything that the watchers saw.
  */
 #include "api/pod.h"
 #include "base/clock.h"
@@ -101,9 +101,9 @@ static void report_status(struct cluster *c, size_t number)
     char patch[160];
     struct err err = { 0 };
 
-    int len = snprintf(patch, sizeof patch,
-                       "{\"status\":{\"message\":\"report %zu\",\"phase\":\"%s\"}}", number,
-                       number / c->pods.count % 2 ? "Running" : "Pending");
+    int len =
+        snprintf(patch, sizeof patch, "{\"status\":{\"message\":\"report %zu\",\"phase\":\"%s\"}}",
+                 number, number / c->pods.count % 2 ? "Running" : "Pending");
     if (store_patch(c->store, ref, (struct patch_options){ .status = true },
                     (struct str){ patch, (size_t)len }, NULL, &err) < 0)
         fail("patch", &err);

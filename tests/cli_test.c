@@ -396,3 +396,18 @@ TEST(crds_with_rbac_adds_a_role_without_wildcards)
     EXPECT_HAS(buf_str(&r.out), "kind: ClusterRole\n");
     EXPECT_FALSE(memmem(r.out.p, r.out.len, "\"*\"", 3));
 }
+
+TEST(the_field_reference_in_docs_is_what_the_tables_say)
+{
+    static const char *const names[] = { "nodepool", "nodeclaim", "nodeoverlay", "ec2nodeclass",
+                                         "kwoknodeclass" };
+    for (size_t i = 0; i < KV_COUNT_OF(names); i++) {
+        AUTO_BUF command = { 0 };
+        buf_addf(&command, "karve crds %s -o markdown | diff - docs/reference/%s.md", names[i],
+                 names[i]);
+        AUTO_RESULT r = sh(command.p, STR(""));
+        if (r.code != 0)
+            print_error("run `make reference`\n");
+        EXPECT_EQ(r.code, 0);
+    }
+}

@@ -1,5 +1,6 @@
-/* Appending may move the bytes, so the walk holds offsets, never addresses, across an append. Room
- * for a struct is reserved and zeroed first, then its fields are filled in by the table. */
+/* Structs are copied as they are, whole lists at once; then the table's fields that point somewhere
+ * are visited, and what they point at is appended and replaced by its offset. Appending may move
+ * the bytes, so offsets are held, never addresses, across an append. */
 #include "api/flat.h"
 
 #include "api/bytes.h"
@@ -20,7 +21,9 @@ void flat_clear(struct flat *flat)
     flat->last = STR_NONE;
 }
 
-static void flat_grow(struct flat *flat, size_t need)
+/* --- bytes --- */
+
+static __attribute__((noinline)) void flat_grow(struct flat *flat, size_t need)
 {
     size_t cap = flat->cap ? flat->cap * 2 : 1024;
     while (cap < need)
@@ -29,224 +32,141 @@ static void flat_grow(struct flat *flat, size_t need)
     flat->cap = cap;
 }
 
-/* Offset of `bytes` new bytes, not initialised. */
-static size_t flat_append(struct flat *flat, size_t bytes)
+/* The offset of `bytes` new bytes, not initialised. */
+static inline size_t flat_append(struct flat *flat, size_t bytes)
 {
     size_t at = flat->len;
     KV_ASSERT(bytes <= UINT32_MAX - at);
-    if (flat->cap - at < bytes)
+    if (KV_UNLIKELY(flat->cap - at < bytes))
         flat_grow(flat, at + bytes);
     flat->len = at + bytes;
     return at;
 }
 
-static size_t flat_space(struct flat *flat, size_t bytes) /* aligned and zeroed */
-{
-    size_t pad = -flat->len & (STRUCT_ALIGN - 1);
-    size_t at = flat_append(flat, pad + bytes);
-    memset(flat->bytes + at, 0, pad + bytes);
-    return at + pad;
-}
-
-static void *flat_at(const struct flat *flat, size_t at)
+static inline void *flat_at(const struct flat *flat, size_t at)
 {
     return flat->bytes + at;
 }
 
-static void put_pointer(struct flat *flat, size_t at, size_t target)
+/* A copy of structs, at the next aligned offset. */
+static size_t flat_copy(struct flat *flat, const void *from, size_t bytes)
+{
+    size_t pad = -flat->len & (STRUCT_ALIGN - 1);
+    size_t at = flat_append(flat, pad + bytes);
+    memset(flat->bytes + at, 0, pad);
+    memcpy(flat->bytes + at + pad, from, bytes);
+    return at + pad;
+}
+
+static inline void put_pointer(struct flat *flat, size_t at, size_t target)
 {
     *(uintptr_t *)flat_at(flat, at) = target;
     vec_push(&flat->pointers, (uint32_t)at);
 }
 
-static void put_str(struct flat *flat, size_t at, struct str s)
+/* --- what the copied structs at an offset point at --- */
+
+static void append_str(struct flat *flat, size_t at)
 {
+    struct str s = *(const struct str *)flat_at(flat, at);
     if (!s.p)
         return;
-    bool is_prefix = flat->last.p && s.len <= flat->last.len &&
-                     bytes_equal(s.p, flat->last.p, s.len);
+    bool is_prefix =
+        flat->last.p && s.len <= flat->last.len && bytes_equal(s.p, flat->last.p, s.len);
     if (!is_prefix) {
         flat->last = s;
         flat->last_at = flat_append(flat, s.len);
         bytes_copy((char *)flat->bytes + flat->last_at, s.p, s.len);
     }
     put_pointer(flat, at + offsetof(struct str, p), flat->last_at);
-    ((struct str *)flat_at(flat, at))->len = s.len;
 }
 
-static void put_struct(struct flat *flat, size_t at, const struct schema *schema,
-                       const char *value);
+static void append_struct(struct flat *flat, size_t at, const struct schema *schema);
 
-static void put_strs(struct flat *flat, size_t at, const struct str *items, size_t count)
+/* What a list, map or option points at, copied and followed in turn; returns its offset. */
+static size_t append_items(struct flat *flat, const struct field *f, const void *items,
+                           uint32_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        put_str(flat, at + i * sizeof *items, items[i]);
-}
-
-static void put_items(struct flat *flat, const struct field *f, const void *items, uint32_t count)
-{
-    switch ((enum field_type)f->type) {
-    case FIELD_STRS: {
-        size_t at = flat_space(flat, count * sizeof(struct str));
-        put_strs(flat, at, items, count);
-        return;
-    }
-    case FIELD_STR_MAP: { /* pairs of strings: twice as many strings */
-        size_t at = flat_space(flat, count * sizeof(struct str_pair));
-        put_strs(flat, at, items, (size_t)count * 2);
-        return;
-    }
-    case FIELD_RESOURCES: {
-        const struct resource *from = items;
-        size_t at = flat_space(flat, count * sizeof *from);
-        for (uint32_t i = 0; i < count; i++, at += sizeof *from) {
-            put_str(flat, at + offsetof(struct resource, name), from[i].name);
-            ((struct resource *)flat_at(flat, at))->amount = from[i].amount;
+    size_t size = f->type == FIELD_STRS      ? sizeof(struct str) :
+                  f->type == FIELD_STR_MAP   ? sizeof(struct str_pair) :
+                  f->type == FIELD_RESOURCES ? sizeof(struct resource) :
+                                               f->sub->size;
+    size_t start = flat_copy(flat, items, count * size);
+    size_t at = start;
+    for (uint32_t i = 0; i < count; i++, at += size) {
+        if (f->type == FIELD_OPTION || f->type == FIELD_LIST) {
+            append_struct(flat, at, f->sub);
+            continue;
         }
-        return;
+        append_str(flat, at); /* the string itself, or the key that starts every item of a map */
+        if (f->type == FIELD_STR_MAP)
+            append_str(flat, at + offsetof(struct str_pair, value));
+        else if (f->type == FIELD_MAP)
+            append_struct(flat, at, f->sub);
     }
-    case FIELD_MAP:
-    case FIELD_OPTION:
-    case FIELD_LIST: {
-        size_t at = flat_space(flat, (size_t)count * f->sub->size);
-        for (uint32_t i = 0; i < count; i++) {
-            const char *item = (const char *)items + (size_t)i * f->sub->size;
-            if (f->type == FIELD_MAP)
-                put_str(flat, at + (size_t)i * f->sub->size, *(const struct str *)(const void *)item);
-            put_struct(flat, at + (size_t)i * f->sub->size, f->sub, item);
-        }
-        return;
-    }
-    case FIELD_OPAQUE:
-    case FIELD_BOOL:
-    case FIELD_TRI:
-    case FIELD_INT:
-    case FIELD_MAYBE_INT:
-    case FIELD_STR:
-    case FIELD_ENUM:
-    case FIELD_TIME:
-    case FIELD_DURATION:
-    case FIELD_DURATION_OR_NEVER:
-    case FIELD_INT_OR_STR:
-    case FIELD_STRUCT:
-    case FIELD_JSON:
-    case FIELD_QUANTITY:
-    case FIELD_VERSION:
-        break;
-    }
-    KV_UNREACHABLE();
+    return start;
 }
 
-/* The pointer of a list, map or option, and what it points at. */
-static void put_pointee(struct flat *flat, size_t at, const struct field *f, const void *items,
-                        uint32_t count)
+static void append_pointee(struct flat *flat, size_t at, const struct field *f, uint32_t count)
 {
+    const void *items = *(const void *const *)flat_at(flat, at);
     if (!items)
         return;
-    if ((f->flags & FIELD_SHARED) && flat->share) {
+    if ((f->flags & FIELD_SHARED) && flat->share)
         *(const void **)flat_at(flat, at) = flat->share(flat->share_ctx, f, items, count);
-        return;
-    }
-    size_t target = (flat->len + STRUCT_ALIGN - 1) & ~(size_t)(STRUCT_ALIGN - 1);
-    put_pointer(flat, at, target);
-    put_items(flat, f, items, count);
+    else
+        put_pointer(flat, at, append_items(flat, f, items, count));
 }
 
-static void put_list(struct flat *flat, size_t at, const struct field *f, const void *value)
-{
-    const struct any_list *list = value;
-    if (list->count == 0)
-        return;
-    ((struct any_list *)flat_at(flat, at))->count = list->count;
-    put_pointee(flat, at + offsetof(struct any_list, items), f, list->items, list->count);
-}
-
-static void put_field(struct flat *flat, size_t at, const struct field *f, const void *value)
-{
-    void *to = flat_at(flat, at); /* until the first append */
-
-    switch ((enum field_type)f->type) {
-    case FIELD_OPAQUE:
-        return;
-    case FIELD_BOOL:
-        *(bool *)to = *(const bool *)value;
-        return;
-    case FIELD_TRI:
-    case FIELD_ENUM:
-        *(uint8_t *)to = *(const uint8_t *)value;
-        return;
-    case FIELD_INT:
-    case FIELD_TIME:
-    case FIELD_VERSION:
-        *(uint64_t *)to = *(const uint64_t *)value;
-        return;
-    case FIELD_MAYBE_INT: {
-        const struct maybe_int *from = value;
-        ((struct maybe_int *)to)->value = from->value;
-        ((struct maybe_int *)to)->set = from->set;
-        return;
-    }
-    case FIELD_DURATION:
-    case FIELD_DURATION_OR_NEVER: {
-        const struct duration *from = value;
-        ((struct duration *)to)->ns = from->ns;
-        ((struct duration *)to)->set = from->set;
-        ((struct duration *)to)->never = from->never;
-        return;
-    }
-    case FIELD_INT_OR_STR: {
-        const struct int_or_str *from = value;
-        ((struct int_or_str *)to)->number = from->number;
-        ((struct int_or_str *)to)->set = from->set;
-        put_str(flat, at + offsetof(struct int_or_str, str), from->str);
-        return;
-    }
-    case FIELD_QUANTITY:
-        *(struct quantity *)to = *(const struct quantity *)value;
-        return;
-    case FIELD_STR:
-    case FIELD_JSON:
-        put_str(flat, at, *(const struct str *)value);
-        return;
-    case FIELD_STRUCT:
-        put_struct(flat, at, f->sub, value);
-        return;
-    case FIELD_OPTION:
-        put_pointee(flat, at, f, *(const void *const *)value, 1);
-        return;
-    case FIELD_LIST:
-    case FIELD_STRS:
-    case FIELD_STR_MAP:
-    case FIELD_RESOURCES:
-    case FIELD_MAP:
-        put_list(flat, at, f, value);
-        return;
-    }
-    KV_UNREACHABLE();
-}
-
-static void put_struct(struct flat *flat, size_t at, const struct schema *schema,
-                       const char *value)
+static void append_struct(struct flat *flat, size_t at, const struct schema *schema)
 {
     const struct field *end = schema->fields + schema->field_count;
     for (const struct field *f = schema->fields; f < end; f++) {
-        if (!f->unkept && f->type >= FIELD_FIRST_POINTING)
-            put_field(flat, at + f->offset, f, value + f->offset);
+        if (f->unkept || f->type < FIELD_FIRST_POINTING)
+            continue;
+        size_t here = at + f->offset;
+        if (f->type == FIELD_STRUCT)
+            append_struct(flat, here, f->sub);
+        else if (f->type == FIELD_OPTION)
+            append_pointee(flat, here, f, 1);
+        else if (f->type <= FIELD_INT_OR_STR) /* each starts with its string */
+            append_str(flat, here);
+        else
+            append_pointee(flat, here, f, ((const struct any_list *)flat_at(flat, here))->count);
     }
+}
+
+_Static_assert(offsetof(struct int_or_str, str) == 0, "append_str is used on it");
+_Static_assert(offsetof(struct resource, name) == 0, "append_str is used on it");
+_Static_assert(offsetof(struct any_list, items) == 0, "append_pointee is used on it");
+
+static size_t first_member(const struct schema *schema)
+{
+    size_t first = schema->size;
+    for (uint32_t i = 0; i < schema->field_count; i++) {
+        const struct field *f = &schema->fields[i];
+        if (!f->unkept && f->offset < first)
+            first = f->offset;
+    }
+    return first;
 }
 
 void flat_struct(struct flat *flat, const struct schema *schema, const void *value)
 {
     KV_ASSERT(flat->len == 0);
     KV_ASSERT(schema->align <= STRUCT_ALIGN);
-    put_struct(flat, flat_space(flat, schema->size), schema, value);
+    size_t at = flat_copy(flat, value, schema->size);
+    memset(flat->bytes, 0, first_member(schema));
+    append_struct(flat, at, schema);
 }
 
 void flat_items(struct flat *flat, const struct field *field, const void *items, uint32_t count)
 {
     KV_ASSERT(flat->len == 0);
-    put_items(flat, field, items, count);
+    append_items(flat, field, items, count);
 }
+
+/* --- the whole --- */
 
 /* Four sums side by side: one after the other, each multiplication would wait for the last. */
 #define LANES 4

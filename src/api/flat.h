@@ -2,9 +2,9 @@
  *
  * A value that a schema describes is a tree of structs, lists and strings. Flattened it is one
  * block: the struct first, everything it points at behind it, pointers written as offsets from the
- * start. Members are copied one by one into zeroed bytes, so padding never matters: equal values
- * are equal bytes, wherever they came from. Copying the bytes and adding the new address to each
- * pointer gives the value again.
+ * start. Equal values are equal bytes, wherever they came from; this needs padding to be zero, as
+ * it is in views (arenas zero what they hand out) and in what is made from them. Copying the bytes and
+ * adding the new address to each pointer gives the value again.
  */
 #pragma once
 
@@ -28,7 +28,8 @@ struct flat { /* zero-initialised is empty */
 void flat_done(struct flat *flat);
 void flat_clear(struct flat *flat); /* keeps the memory */
 
-/* Each appends to an empty flat. */
+/* Each appends to an empty flat. What a struct has before its first described member (the count of
+ * an object) does not belong to the value and is written as zero. */
 void flat_struct(struct flat *flat, const struct schema *schema, const void *value);
 /* What a FIELD_OPTION, LIST, MAP, STR_MAP or RESOURCES points at. */
 void flat_items(struct flat *flat, const struct field *field, const void *items, uint32_t count);

@@ -69,7 +69,8 @@ struct kind {
     const struct crd *crd; /* NULL for kinds that Kubernetes (or NFD) brings */
 
     /* All optional. `settle` runs on the decoded view: derive fields, move what differs between
-     * objects out of what they share. */
+     * objects out of what they share. A view's padding is zero and must stay so (equal values are
+     * found by their bytes): assign members, or copy whole structs within the view. */
     void (*settle)(struct object *view, struct arena *arena);
     /* Defaults that a table cannot say (requests from limits). */
     void (*complete)(struct json_build *b, json_mut *root);

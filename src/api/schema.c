@@ -243,11 +243,20 @@ static __attribute__((noinline)) void decode_json(struct decoder *d, const json_
     *out = arena_str(d->arena, buf_str(&text));
 }
 
+/* Words are short, so a loop beats a call. */
+static bool is_word(const char *word, struct str s)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (word[i] != s.p[i] || word[i] == '\0')
+            return false;
+    }
+    return word[s.len] == '\0';
+}
+
 uint8_t enum_index(const char *const *enums, struct str s)
 {
     for (uint8_t i = 0; enums[i]; i++) {
-        if ((s.len == 0 || enums[i][0] == s.p[0]) && strncmp(enums[i], s.p, s.len) == 0 &&
-            enums[i][s.len] == '\0')
+        if (is_word(enums[i], s))
             return (uint8_t)(i + 1);
     }
     return 0;

@@ -84,11 +84,16 @@ enum field_type {
     FIELD_TRI,       /* uint8_t, enum tri */
     FIELD_INT,       /* int64_t; absent is 0 */
     FIELD_MAYBE_INT, /* struct maybe_int */
-    FIELD_STR,       /* struct str; absent is STR_NONE */
     FIELD_ENUM,      /* uint8_t: 1 + index in rule->enums; 0 is absent or a value we do not know */
     FIELD_TIME,      /* int64_t microseconds since 1970; absent (or null) is 0 */
     FIELD_DURATION,  /* struct duration; JSON string in Go's form */
     FIELD_DURATION_OR_NEVER,
+    FIELD_QUANTITY, /* struct quantity; absent is zero */
+    FIELD_VERSION,  /* uint64_t from a decimal string (resourceVersion); absent or "" is 0 */
+
+    /* From here on the C value points somewhere: see FIELD_FIRST_POINTING. */
+    FIELD_STR,        /* struct str; absent is STR_NONE */
+    FIELD_JSON,       /* struct str: the value's canonical JSON text */
     FIELD_INT_OR_STR, /* struct int_or_str */
     FIELD_STRUCT,     /* the struct itself, by value; absent is all zero */
     FIELD_OPTION,     /* const T *; absent is NULL */
@@ -97,10 +102,8 @@ enum field_type {
     FIELD_STR_MAP,    /* struct str_map */
     FIELD_RESOURCES,  /* struct resources: a JSON object of quantities (numbers are accepted too) */
     FIELD_MAP,        /* LIST(T), sorted by key, from a JSON object of objects; T starts with `struct str key` */
-    FIELD_JSON,       /* struct str: the value's canonical JSON text */
-    FIELD_QUANTITY,   /* struct quantity; absent is zero */
-    FIELD_VERSION,    /* uint64_t from a decimal string (resourceVersion); absent or "" is 0 */
 };
+#define FIELD_FIRST_POINTING FIELD_STR
 
 enum field_flags {
     FIELD_REQUIRED = 1 << 0,

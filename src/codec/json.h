@@ -118,19 +118,33 @@ const json_val *json_at(const json_val *array, size_t ix);
 const json_val *json_path(const json_val *v, const char *dotted); /* "spec.template.spec" */
 const char *json_type_name(const json_val *v); /* "object", "array", "string", "integer", ... */
 
-/* Iterate an object: for (const json_val *k = json_first(o); k; k = json_next_key(o, k)) ... is
- * spelled with this macro; `val_` is the member's value. */
+/* The members or items of a container, from begin up to end: values lie in pre-order, so each is
+ * followed by json_end of it. Empty for anything else. */
+struct json_span {
+    const json_val *begin, *end;
+};
+static inline struct json_span json_members(const json_val *v)
+{
+    return json_is_object(v) ? (struct json_span){ v + 1, json_end(v) } :
+                               (struct json_span){ NULL, NULL };
+}
+static inline struct json_span json_items(const json_val *v)
+{
+    return json_is_array(v) ? (struct json_span){ v + 1, json_end(v) } :
+                              (struct json_span){ NULL, NULL };
+}
+
+/* json_each_member(object, key, value) { ... }; json_each_item(array, item) { ... } */
 #define json_each_member(object, key_, val_)                                                       \
-    for (yyjson_obj_iter key_##_it_ = yyjson_obj_iter_with((json_val *)(object)),                  \
-                         *key_##_once_ = &key_##_it_;                                              \
+    for (struct json_span key_##_in_ = json_members(object), *key_##_once_ = &key_##_in_;          \
          key_##_once_; key_##_once_ = NULL)                                                        \
-        for (const json_val *key_, *val_; (key_ = yyjson_obj_iter_next(&key_##_it_)) != NULL &&    \
-                                          (val_ = yyjson_obj_iter_get_val((json_val *)key_), 1);)
+        for (const json_val *key_ = key_##_in_.begin, *val_;                                       \
+             key_ != key_##_in_.end && (val_ = key_ + 1, true); key_ = json_end(val_))
 #define json_each_item(array, item_)                                                               \
-    for (yyjson_arr_iter item_##_it_ = yyjson_arr_iter_with((json_val *)(array)),                  \
-                         *item_##_once_ = &item_##_it_;                                            \
+    for (struct json_span item_##_in_ = json_items(array), *item_##_once_ = &item_##_in_;          \
          item_##_once_; item_##_once_ = NULL)                                                      \
-        for (const json_val *item_; (item_ = yyjson_arr_iter_next(&item_##_it_)) != NULL;)
+        for (const json_val *item_ = item_##_in_.begin; item_ != item_##_in_.end;                  \
+             item_ = json_end(item_))
 
 bool json_equal(const json_val *a, const json_val *b); /* member order does not matter */
 

@@ -1,8 +1,8 @@
 /* store/conformance.h - what every implementation of the store port must do.
  *
  * A test program defines the three functions below for its store and includes store/conformance.c,
- * whose tests then run against it. Each test opens a store with nothing in it but what a new cluster
- * has.
+ * whose tests then run against it. Each test opens a store with nothing in it but what a new
+ * cluster has.
  */
 #pragma once
 

@@ -398,8 +398,8 @@ static int port_create(void *ctx, const struct kind *kind, struct str namespace_
     return 0;
 }
 
-static int port_patch(void *ctx, struct object_ref ref, struct patch_options opts,
-                      struct str patch, const struct object **out, struct err *err)
+static int port_patch(void *ctx, struct object_ref ref, struct patch_options opts, struct str patch,
+                      const struct object **out, struct err *err)
 {
     struct embedded *e = ctx;
     struct embedded_call call = { EMBEDDED_PATCH, ref.kind, ref.namespace_, ref.name };
@@ -435,8 +435,7 @@ static int port_evict(void *ctx, struct str namespace_, struct str pod,
                       const struct delete_options *opts, struct err *err)
 {
     struct embedded *e = ctx;
-    struct embedded_call call = { EMBEDDED_EVICT, &pod_kind, namespace_,
-                                  pod };
+    struct embedded_call call = { EMBEDDED_EVICT, &pod_kind, namespace_, pod };
 
     if (fault_before(e, &call, err) < 0)
         return -1;
@@ -450,8 +449,7 @@ static int port_bind(void *ctx, struct str namespace_, struct str pod, struct st
                      struct err *err)
 {
     struct embedded *e = ctx;
-    struct embedded_call call = { EMBEDDED_BIND, &pod_kind, namespace_,
-                                  pod };
+    struct embedded_call call = { EMBEDDED_BIND, &pod_kind, namespace_, pod };
 
     if (fault_before(e, &call, err) < 0)
         return -1;

@@ -1,20 +1,22 @@
 /* store/embedded.h - the cluster's objects in memory, with the API server's semantics.
  *
- * What `karve simulate`, `karve controller --embedded` and every test of a controller run on. All of it
- * is a function of the calls, the clock and the seed: versions, uids, generated names and the order
- * of events are the same in every run.
+ * What `karve simulate`, `karve controller --embedded` and every test of a controller run on. All
+ * of it is a function of the calls, the clock and the seed: versions, uids, generated names and
+ * the order of events are the same in every run.
  *
  * Where no other component runs beside it, the store plays the parts of the control plane that the
  * objects' meaning depends on. They are done when the call that caused them returns:
  *   - garbage collection by owner references: background, foreground and orphan;
  *   - deletion of a Namespace: its contents first;
  *   - the status of PodDisruptionBudgets, which evictions obey.
- * It does not play admission plugins (no tolerations, priorities or service accounts are added), the
- * kubelet (a pod that is bound stays until somebody deletes it with grace 0) or other controllers.
+ * It does not play admission plugins (no tolerations, priorities or service accounts are added),
+ * the kubelet (a pod that is bound stays until somebody deletes it with grace 0) or other
+ * controllers.
  *
- * As in the API server: the status of a new object is dropped where the kind has a status subresource,
- * except for Nodes, which may bring one, and Pods, Namespaces and volumes, which start in their first
- * phase. Unlike it, every kind has a generation, and managedFields are not kept.
+ * As in the API server: the status of a new object is dropped where the kind has a status
+ * subresource, except for Nodes, which may bring one, and Pods, Namespaces and volumes, which
+ * start in their first phase. Unlike it, every kind has a generation, managedFields are not kept,
+ * and unknown fields are refused (as with fieldValidation=Strict), not dropped.
  */
 #pragma once
 
@@ -30,7 +32,7 @@ struct embedded_options {
     uint32_t history_max;     /* events kept for watchers and pages; 0: EMBEDDED_HISTORY */
     uint32_t bookmark_every;  /* a watch with bookmarks gets one when this many events were not
                                  for it; 0: EMBEDDED_BOOKMARK_EVERY */
-    bool auto_namespaces;     /* a namespace comes to be with its first object: offline manifests */
+    bool auto_namespaces;     /* a namespace comes with its first object: offline manifests */
 };
 
 #define EMBEDDED_HISTORY 16384
@@ -88,7 +90,8 @@ struct embedded_call {
     struct str namespace_, name; /* name is empty for lists, watches and creations */
 };
 
-/* Each may be NULL. They are called with no lock held, by whichever thread made the call. */
+/* Each may be NULL. They are called by whichever thread made the call, with no lock held (they may
+ * use the store), except event_delay_ns, which is called under the store's lock. */
 struct embedded_faults {
     /* The call fails with this kind and has no effect; ERR_NONE lets it through. */
     enum err_kind (*before)(void *ctx, const struct embedded_call *call);

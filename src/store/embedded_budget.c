@@ -1,4 +1,5 @@
-/* store/embedded_budget.c - the status of PodDisruptionBudgets, as the disruption controller keeps it.
+/* store/embedded_budget.c - the status of PodDisruptionBudgets, as the disruption controller keeps
+ * it.
  *
  * A budget's counts follow each change of a pod of its namespace (one selector match per budget, no
  * listing); they are taken anew only when the budget itself changes. A budget whose counts or whose
@@ -153,9 +154,10 @@ void budget_changed(struct embedded *e, const struct object *maybe_old,
         pdb_changed(e, maybe_old, maybe_new, entry);
     } else if (e->budgets.count > 0 && kind == &pod_kind) {
         pod_changed(e, maybe_old, maybe_new);
-    } else if (e->budgets.count > 0 && (maybe_new ? workload_of(maybe_new, &is) :
-                                                    workload_of(maybe_old, &was))) {
-        if (!maybe_old || !maybe_new || !workload_of(maybe_old, &was) || was.replicas != is.replicas)
+    } else if (e->budgets.count > 0 &&
+               (maybe_new ? workload_of(maybe_new, &is) : workload_of(maybe_old, &was))) {
+        if (!maybe_old || !maybe_new || !workload_of(maybe_old, &was) ||
+            was.replicas != is.replicas)
             controller_changed(e, entry->namespace_);
     }
 }
@@ -215,7 +217,8 @@ static struct budget_numbers budget_compute(struct embedded *e, const struct bud
 {
     const struct pdb_spec *spec = &pdb_of(budget->entry->object)->spec;
     struct budget_numbers n = { .expected = budget->pod_count };
-    bool scaled = spec->max_unavailable.set || (spec->min_available.set && spec->min_available.str.p);
+    bool scaled =
+        spec->max_unavailable.set || (spec->min_available.set && spec->min_available.str.p);
 
     if (scaled && !expected_scale(e, budget, &n.expected))
         return (struct budget_numbers){ .failed = true };
@@ -236,7 +239,9 @@ static void budget_write(struct embedded *e, struct budget_state *budget)
     struct condition_change condition = {
         .type = "DisruptionAllowed",
         .status = n.allowed > 0 ? "True" : "False",
-        .reason = n.failed ? "SyncFailed" : n.allowed > 0 ? "SufficientPods" : "InsufficientPods",
+        .reason = n.failed        ? "SyncFailed"
+                  : n.allowed > 0 ? "SufficientPods"
+                                  : "InsufficientPods",
         .message = n.failed ? "the controllers of its pods cannot be found, or have no scale" : "",
         .observed_generation = meta->generation,
     };

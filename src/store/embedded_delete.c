@@ -64,7 +64,8 @@ static struct grace pod_grace(const struct pod *pod, const struct delete_options
 {
     if (pod_is_terminating(pod))
         return shorter_grace(&pod->object.meta, opts);
-    int64_t seconds = opts->grace_s.set ? opts->grace_s.value : pod->spec->termination_grace_s.value;
+    int64_t seconds =
+        opts->grace_s.set ? opts->grace_s.value : pod->spec->termination_grace_s.value;
     if (!pod_is_scheduled(pod) || pod_is_terminal(pod))
         seconds = 0;
     if (seconds < 0)
@@ -87,9 +88,9 @@ struct finalizers {
 static struct finalizers finalizers_for(const struct object *object,
                                         const struct delete_options *opts)
 {
-    const char *wanted = opts->propagation == PROPAGATE_ORPHAN     ? FINALIZER_ORPHAN :
-                         opts->propagation == PROPAGATE_FOREGROUND ? FINALIZER_FOREGROUND :
-                                                                     "";
+    const char *wanted = opts->propagation == PROPAGATE_ORPHAN       ? FINALIZER_ORPHAN
+                         : opts->propagation == PROPAGATE_FOREGROUND ? FINALIZER_FOREGROUND
+                                                                     : "";
     struct finalizers out = { 0 };
     bool had = false;
 
@@ -119,9 +120,9 @@ static void mark(struct embedded *e, struct entry *entry, struct grace grace,
 
     edit_begin(&edit, entry);
     if (!grace.graceful) /* marked for its finalizers alone: due now, or since it was */
-        grace.deleted_us = meta->deleted_us != 0 && meta->deleted_us < now_us ? meta->deleted_us :
-                                                                                now_us;
-    edit_set_time(&edit, edit.meta, "deletionTimestamp", grace.deleted_us);
+        grace.deleted_us =
+            meta->deleted_us != 0 && meta->deleted_us < now_us ? meta->deleted_us : now_us;
+    json_set_time(&edit.b, edit.meta, "deletionTimestamp", grace.deleted_us);
     json_set_i64(&edit.b, edit.meta, "deletionGracePeriodSeconds", grace.seconds);
     if (meta->deleted_us == 0 && meta->generation > 0)
         json_set_i64(&edit.b, edit.meta, "generation", meta->generation + 1);
@@ -139,13 +140,14 @@ static int namespace_remove(struct embedded *e, struct entry *entry, struct err 
 
     for (size_t i = 0; i < KV_COUNT_OF(lasting); i++) {
         if (str_eqz(entry->name, lasting[i]))
-            return err_set(err, ERR_DENIED, "namespaces \"%s\" is forbidden: this namespace may "
-                                            "not be deleted",
+            return err_set(err, ERR_DENIED,
+                           "namespaces \"%s\" is forbidden: this namespace may "
+                           "not be deleted",
                            lasting[i]);
     }
     if (entry->object->meta.deleted_us == 0) {
         edit_begin(&edit, entry);
-        edit_set_time(&edit, edit.meta, "deletionTimestamp", clock_wall_us(e->clock));
+        json_set_time(&edit.b, edit.meta, "deletionTimestamp", clock_wall_us(e->clock));
         json_set_i64(&edit.b, edit.meta, "deletionGracePeriodSeconds", 0);
         json_set_i64(&edit.b, edit.meta, "generation", entry->object->meta.generation + 1);
         json_set_str(&edit.b, json_mut_object(&edit.b, edit.root, STR("status")), "phase",

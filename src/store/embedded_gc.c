@@ -1,8 +1,8 @@
 /* store/embedded_gc.c - the garbage collector, and the end of namespaces.
  *
  * A queue of objects to look at, worked off before the call that filled it returns, in order, so
- * that equal histories collect equally. An object is looked at when one of its owners went, when one
- * of its dependents went, or when it began to be deleted. Looking at it:
+ * that equal histories collect equally. An object is looked at when one of its owners went, when
+ * one of its dependents went, or when it began to be deleted. Looking at it:
  *
  *   being deleted, "orphan"               its dependents lose the reference, it loses the finalizer
  *   being deleted, "foregroundDeletion"   dependents that block it go first, then the finalizer
@@ -104,8 +104,8 @@ static enum owner_state owner_state(struct embedded *e, const struct entry *entr
 typedef bool (*keep_owner_fn)(struct embedded *e, const struct entry *entry,
                               const struct owner_ref *ref, struct str uid);
 
-static bool keep_staying(struct embedded *e, const struct entry *entry,
-                         const struct owner_ref *ref, struct str uid KV_UNUSED)
+static bool keep_staying(struct embedded *e, const struct entry *entry, const struct owner_ref *ref,
+                         struct str uid KV_UNUSED)
 {
     return owner_state(e, entry, ref) == OWNER_STAYS;
 }

@@ -53,10 +53,10 @@ struct embedded {
     struct rng rng;
     uint64_t version; /* of the last event */
     VEC(struct kind_state *) kinds;
-    struct str_table uids;       /* uid -> struct entry */
-    struct sorted pods_by_node;  /* "node\0namespace\0name" -> struct entry */
-    struct sorted dependents;    /* "owner's uid\0kind\0namespace\0name" -> struct entry */
-    struct log_event *log;       /* a ring */
+    struct str_table uids;      /* uid -> struct entry */
+    struct sorted pods_by_node; /* "node\0namespace\0name" -> struct entry */
+    struct sorted dependents;   /* "owner's uid\0kind\0namespace\0name" -> struct entry */
+    struct log_event *log;      /* a ring */
     uint32_t log_cap;
 
     VEC(struct watcher *) wakes; /* to be called when the lock is released */
@@ -74,7 +74,7 @@ void embedded_lock(struct embedded *e);
 void embedded_unlock(struct embedded *e);
 
 struct kind_state *kind_state(struct embedded *e, const struct kind *kind);
-struct entry *entry_find(struct embedded *e, struct object_ref ref);         /* NULL if absent */
+struct entry *entry_find(struct embedded *e, struct object_ref ref); /* NULL if absent */
 struct entry *entry_need(struct embedded *e, struct object_ref ref, struct err *err);
 bool kind_is_custom(const struct kind *kind); /* not one that Kubernetes itself brings */
 
@@ -108,7 +108,7 @@ void embedded_select(struct embedded *e, struct kind_state *ks, const struct sel
 int embedded_watch(struct embedded *e, struct kind_state *ks, const struct watch_options *opts,
                    struct watch **out, struct err *err);
 void watchers_notice(struct embedded *e, struct kind_state *ks); /* there is an event for them */
-void watchers_wake(struct embedded *e); /* called with the lock held; releases it meanwhile */
+void watchers_wake(struct embedded *e);       /* called with the lock held; releases it meanwhile */
 uint64_t log_first(const struct embedded *e); /* the oldest version whose event is kept */
 
 /* --- embedded_write.c: creations and patches --- */
@@ -117,6 +117,11 @@ int embedded_create(struct embedded *e, struct kind_state *ks, struct str namesp
                     const json_val *root, bool as_is, const struct object **out, struct err *err);
 int embedded_patch(struct embedded *e, struct object_ref ref, struct patch_options opts,
                    struct str patch, const struct object **out, struct err *err);
+
+/* --- embedded_edit.c --- */
+
+void json_set_time(struct json_build *b, json_mut *object, const char *key, int64_t us);
+struct str buf_take_str(struct buf *b); /* the caller frees its bytes */
 
 /* The store's own changes to an object: begin, change the tree, write (or drop). */
 struct edit {
@@ -132,7 +137,6 @@ void edit_write_or_finish(struct embedded *e, struct entry *entry, struct edit *
 
 void edit_set_strs(struct edit *edit, json_mut *object, const char *key, const struct str *items,
                    size_t count); /* an empty list is removed */
-void edit_set_time(struct edit *edit, json_mut *object, const char *key, int64_t us);
 /* Set a condition of status.conditions; its transition time only moves when the status does. */
 struct condition_change {
     const char *type, *status;
@@ -192,6 +196,8 @@ bool object_has_finalizer(const struct object *object, const char *finalizer);
 /* Almost nothing in the spec of a pod changes once it is made. `read` has its defaults. */
 int rule_pod_spec(const struct object *object, const json_val *old, const json_val *read,
                   struct err *err);
+struct pod_spec;
+const char *pod_qos_class(const struct pod_spec *spec);
 int embedded_evict(struct embedded *e, struct str namespace_, struct str pod,
                    const struct delete_options *opts, struct err *err);
 int embedded_bind(struct embedded *e, struct str namespace_, struct str pod, struct str node,

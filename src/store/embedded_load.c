@@ -53,8 +53,7 @@ static int load_document(struct load *load, const json_val *root, struct err *er
     return 0;
 }
 
-int embedded_load(struct embedded *e, struct str text, struct embedded_loaded *out,
-                  struct err *err)
+int embedded_load(struct embedded *e, struct str text, struct embedded_loaded *out, struct err *err)
 {
     struct docs docs = { 0 };
     struct load load = { .e = e };

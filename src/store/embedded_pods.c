@@ -1,11 +1,11 @@
 /* store/embedded_pods.c - what is special about pods: their spec, binding and eviction.
  *
- * An eviction is a deletion that asks first. Who asks is decided as the API server decides it: pods
- * that have not started, have ended or are going anyway may always go; a pod that is not ready may go
- * when its budget says so or has enough healthy ones without it; any other pod takes one of the
- * disruptions that its budget allows. Everything happens under one lock, so what the server does with
- * status.disruptedPods (remembering evictions that the disruption controller has not seen) is not
- * needed: the budget is right again before the next call.
+ * An eviction is a deletion that asks first. Who asks is decided as the API server decides it:
+ * pods that have not started, have ended or are going anyway may always go; a pod that is not
+ * ready may go when its budget says so or has enough healthy ones without it; any other pod takes
+ * one of the disruptions that its budget allows. Everything happens under one lock, so what the
+ * server does with status.disruptedPods (remembering evictions that the disruption controller has
+ * not seen) is not needed: the budget is right again before the next call.
  */
 #include "store/embedded_impl.h"
 
@@ -91,11 +91,67 @@ int rule_pod_spec(const struct object *object, const json_val *old, const json_v
     }
     if (!wrong.p)
         return 0;
-    return err_set(err, ERR_INVALID,
-                   "Pod \"%.*s\" is invalid: spec.%.*s: pod updates may not change fields other than "
-                   "container images, activeDeadlineSeconds, tolerations (only additions) and "
-                   "schedulingGates (only removals)",
-                   STR_ARG(object->meta.name), STR_ARG(wrong));
+    return err_set(
+        err, ERR_INVALID,
+        "Pod \"%.*s\" is invalid: spec.%.*s: pod updates may not change fields other than "
+        "container images, activeDeadlineSeconds, tolerations (only additions) and "
+        "schedulingGates (only removals)",
+        STR_ARG(object->meta.name), STR_ARG(wrong));
+}
+
+/* --- quality of service --- */
+
+enum { QOS_CPU, QOS_MEMORY, QOS_RESOURCES };
+
+struct qos_sums {
+    struct quantity requests[QOS_RESOURCES], limits[QOS_RESOURCES];
+    bool any;       /* something is requested or limited */
+    bool unlimited; /* some container lacks a limit */
+    bool too_large; /* to be added up */
+};
+
+static bool qos_add(struct qos_sums *sums, const struct resources *from, const char *name,
+                    struct quantity *sum)
+{
+    for (uint32_t i = 0; i < from->count; i++) {
+        if (!str_eqz(from->items[i].name, name) || quantity_is_zero(from->items[i].amount))
+            continue;
+        sums->any = true;
+        sums->too_large |= quantity_add(*sum, from->items[i].amount, sum, NULL) < 0;
+        return true;
+    }
+    return false;
+}
+
+static void qos_count(struct qos_sums *sums, const struct resource_needs *needs)
+{
+    static const char *const names[QOS_RESOURCES] = { "cpu", "memory" };
+
+    for (size_t i = 0; i < QOS_RESOURCES; i++) {
+        qos_add(sums, &needs->requests, names[i], &sums->requests[i]);
+        if (!qos_add(sums, &needs->limits, names[i], &sums->limits[i]))
+            sums->unlimited = true;
+    }
+}
+
+const char *pod_qos_class(const struct pod_spec *spec)
+{
+    struct qos_sums sums = { 0 };
+
+    if (spec->resources.requests.count > 0 || spec->resources.limits.count > 0) {
+        qos_count(&sums, &spec->resources); /* what the pod says as a whole is all that counts */
+    } else {
+        for (uint32_t i = 0; i < spec->containers.count; i++)
+            qos_count(&sums, &spec->containers.items[i].resources);
+        for (uint32_t i = 0; i < spec->init_containers.count; i++)
+            qos_count(&sums, &spec->init_containers.items[i].resources);
+    }
+    if (!sums.any)
+        return "BestEffort";
+    bool guaranteed = !sums.unlimited && !sums.too_large;
+    for (size_t i = 0; i < QOS_RESOURCES; i++)
+        guaranteed &= quantity_cmp(sums.requests[i], sums.limits[i]) == 0;
+    return guaranteed ? "Guaranteed" : "Burstable";
 }
 
 /* --- binding --- */
@@ -113,8 +169,8 @@ int embedded_bind(struct embedded *e, struct str namespace_, struct str name, st
         return err_set(err, ERR_INVALID, "pods/binding \"%.*s\": target.name: required",
                        STR_ARG(name));
     if (pod_is_terminating(pod))
-        return err_set(err, ERR_CONFLICT,
-                       "pod %.*s is being deleted, cannot be assigned to a host", STR_ARG(name));
+        return err_set(err, ERR_CONFLICT, "pod %.*s is being deleted, cannot be assigned to a host",
+                       STR_ARG(name));
     if (pod_is_scheduled(pod))
         return err_set(err, ERR_CONFLICT, "pod %.*s is already assigned to node \"%.*s\"",
                        STR_ARG(name), STR_ARG(pod->node_name));
@@ -163,10 +219,9 @@ static int ask_budget(const struct budget_state *budget, const struct pod *pod, 
 {
     const struct pdb *pdb = pdb_of(budget->entry->object);
 
-    if (!pod_is_ready(pod) &&
-        (pdb->spec.unhealthy_policy == UNHEALTHY_ALWAYS_ALLOW ||
-         (pdb->status.current_healthy >= pdb->status.desired_healthy &&
-          pdb->status.desired_healthy > 0)))
+    if (!pod_is_ready(pod) && (pdb->spec.unhealthy_policy == UNHEALTHY_ALWAYS_ALLOW ||
+                               (pdb->status.current_healthy >= pdb->status.desired_healthy &&
+                                pdb->status.desired_healthy > 0)))
         return 0;
     if (pdb->status.disruptions_allowed > 0)
         return 0;

@@ -252,8 +252,7 @@ int embedded_list(struct embedded *e, struct kind_state *ks, const struct list_o
     AUTO_BUF after = { 0 };
     struct page page = { .version = e->version, .limit = opts->limit };
 
-    if (opts->continue_.len > 0 &&
-        continue_decode(opts->continue_, &page.version, &after, err) < 0)
+    if (opts->continue_.len > 0 && continue_decode(opts->continue_, &page.version, &after, err) < 0)
         return -1;
     if (page.version > e->version || page.version + 1 < log_first(e))
         return err_set(err, ERR_GONE, "%s: the continue key is too old: list again",

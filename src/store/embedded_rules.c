@@ -1,9 +1,9 @@
 /* store/embedded_rules.c - what a write may say, beyond what the kind's table says.
  *
- * The API server treats metadata in three ways: what contradicts the stored object is refused (another
- * name, a stale version, a new deletionTimestamp), what the server alone decides is put back without
- * a word (generation, managedFields), the rest is the writer's. Status is a world of its own: writes
- * to the object leave it alone, writes to the subresource leave all else alone.
+ * The API server treats metadata in three ways: what contradicts the stored object is refused
+ * (another name, a stale version, a new deletionTimestamp), what the server alone decides is put
+ * back without a word (generation, managedFields), the rest is the writer's. Status is a world of
+ * its own: writes to the object leave it alone, writes to the subresource leave all else alone.
  */
 #include "store/embedded_impl.h"
 
@@ -64,15 +64,14 @@ int rule_type(const struct kind *kind, const json_val *root, struct err *err)
                        json_type_name(root));
     const json_val *meta = json_get(root, STR("metadata"));
     if (present(meta) && !json_is_object(meta))
-        return err_set(err, ERR_INVALID, "%s: metadata: expected an object, found %s",
-                       kind->plural, json_type_name(meta));
+        return err_set(err, ERR_INVALID, "%s: metadata: expected an object, found %s", kind->plural,
+                       json_type_name(meta));
 
     kind_api_version(kind, &version);
     struct str said_version = text_at(root, "apiVersion"), said_kind = text_at(root, "kind");
     if ((said_version.len > 0 && !str_eq(said_version, buf_str(&version))) ||
         (said_kind.len > 0 && !str_eqz(said_kind, kind->name)))
-        return err_set(err, ERR_INVALID,
-                       "the object is a %.*s %.*s, but it was sent to %s of %s",
+        return err_set(err, ERR_INVALID, "the object is a %.*s %.*s, but it was sent to %s of %s",
                        STR_ARG(said_version), STR_ARG(said_kind), kind->plural,
                        buf_str(&version).p);
     return 0;
@@ -80,8 +79,8 @@ int rule_type(const struct kind *kind, const json_val *root, struct err *err)
 
 int rule_name(const struct kind *kind, struct str name, struct err *err)
 {
-    const char *problem = kind == &namespace_kind ? dns1123_label_problem(name) :
-                                                    dns1123_subdomain_problem(name);
+    const char *problem =
+        kind == &namespace_kind ? dns1123_label_problem(name) : dns1123_subdomain_problem(name);
     if (problem)
         return err_set(err, ERR_INVALID, "%s \"%.*s\" is invalid: metadata.name: %s", kind->name,
                        STR_ARG(name), problem);

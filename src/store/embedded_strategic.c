@@ -1,8 +1,9 @@
 /* store/embedded_strategic.c - strategic merge patches, for the kinds of Kubernetes itself.
  *
- * A merge patch that knows some lists: their items have a key and are merged one by one, or they are
- * sets of strings. The lists are told by their field names, which are unambiguous in the kinds that
- * karve reads; every other list is replaced as a whole (a Node's taints, a pod's tolerations).
+ * A merge patch that knows some lists: their items have a key and are merged one by one, or they
+ * are sets of strings. The lists are told by their field names, which are unambiguous in the kinds
+ * that karve reads; every other list is replaced as a whole (a Node's taints, a pod's
+ * tolerations).
  *
  * Directives: `$patch: replace|delete|merge` in an object, `$deleteFromPrimitiveList/FIELD`,
  * `$retainKeys`, and `$setElementOrder/FIELD`, which is accepted and ignored: items keep the order
@@ -109,9 +110,8 @@ static int check_items(const struct list_rule *rule, const json_val *patch, bool
         if (str_eqz(directive, "replace") && json_count(item) == 1)
             *replaced = true;
         else if (!identity(rule, item))
-            return err_set(err, ERR_INVALID,
-                           "patch: an item of %s does not have the merge key %s", rule->field,
-                           rule->key);
+            return err_set(err, ERR_INVALID, "patch: an item of %s does not have the merge key %s",
+                           rule->field, rule->key);
     }
     return 0;
 }
@@ -119,8 +119,8 @@ static int check_items(const struct list_rule *rule, const json_val *patch, bool
 static int push_merged(struct json_build *b, json_mut *out, const json_val *maybe_target,
                        const json_val *item, struct err *err)
 {
-    json_mut *merged = json_is_object(item) ? merge_object(b, maybe_target, item, err) :
-                                              json_copy(b, item);
+    json_mut *merged =
+        json_is_object(item) ? merge_object(b, maybe_target, item, err) : json_copy(b, item);
     if (!merged)
         return -1;
     json_push(b, out, merged);
@@ -224,8 +224,8 @@ static json_mut *merge_object(struct json_build *b, const json_val *target, cons
         const json_val *change = json_get(patch, name), *deleted = deletions(patch, name);
         if (json_is_null(change) || !is_retained(retain, key))
             continue;
-        json_mut *merged = change || deleted ? merge_member(b, name, val, change, deleted, err) :
-                                               json_copy(b, val);
+        json_mut *merged = change || deleted ? merge_member(b, name, val, change, deleted, err)
+                                             : json_copy(b, val);
         if (!merged)
             return NULL;
         json_set(b, out, name, merged);

@@ -1,8 +1,8 @@
 /* store/embedded_watch.c - watches: cursors into one log of events.
  *
- * A watch is a position in the log and a selection. An event is kept once, with the object before and
- * after, however many watches read it; which type it has (or whether it is there at all) depends on
- * whether the selection had the object before and has it now:
+ * A watch is a position in the log and a selection. An event is kept once, with the object before
+ * and after, however many watches read it; which type it has (or whether it is there at all)
+ * depends on whether the selection had the object before and has it now:
  *
  *                        selected now         not selected now
  *     selected before    MODIFIED             DELETED

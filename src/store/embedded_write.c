@@ -13,20 +13,12 @@
 #include "api/node.h"
 #include "api/policy.h"
 #include "api/storage.h"
-#include "codec/duration.h"
 
 #define GENERATED_SUFFIX 5
 #define GENERATED_NAME_MAX 63
 #define GENERATED_TRIES 8
 
 /* --- from a tree to an object --- */
-
-static void set_time(struct json_build *b, json_mut *object, const char *key, int64_t us)
-{
-    char text[TIME_TEXT_MAX];
-    size_t len = time_format(us, text);
-    json_set_str(b, object, key, (struct str){ text, len });
-}
 
 static int refuse_problems(const struct kind *kind, struct str name, const struct report *report,
                            struct err *err)
@@ -48,7 +40,8 @@ static int refuse_problems(const struct kind *kind, struct str name, const struc
                    buf_str(&list).p);
 }
 
-/* Defaults and validation: `read` in, the text of the admitted tree out, and the tree itself in b. */
+/* Defaults and validation: `read` in, the text of the admitted tree out, and the tree itself in b.
+ * */
 static int admit(const struct kind *kind, struct str name, struct json_build *b,
                  const json_val *read, const json_val *maybe_old, json_mut **root, struct buf *text,
                  struct err *err)
@@ -63,18 +56,6 @@ static int admit(const struct kind *kind, struct str name, struct json_build *b,
         return -1;
     json_write_mut(*root, text);
     return 0;
-}
-
-static int decode(struct embedded *e, const struct kind *kind, const json_val *root,
-                  const struct object **out, struct err *err)
-{
-    return object_decode(e->pool, kind, root, out, err);
-}
-
-static struct str buf_take_str(struct buf *b)
-{
-    size_t len = b->len;
-    return (struct str){ buf_take(b), len };
 }
 
 /* --- creating --- */
@@ -154,9 +135,9 @@ static int choose_name(struct embedded *e, const struct kind *kind, struct str n
 /* What a new object's status is: nothing, the first phase, or (Nodes) what the writer says. */
 static void start_status(const struct kind *kind, struct json_build *b, json_mut *root)
 {
-    const char *phase = kind == &namespace_kind                          ? "Active" :
-                        kind == &pod_kind || kind == &pvc_kind || kind == &pv_kind ? "Pending" :
-                                                                                   NULL;
+    const char *phase = kind == &namespace_kind                                      ? "Active"
+                        : kind == &pod_kind || kind == &pvc_kind || kind == &pv_kind ? "Pending"
+                                                                                     : NULL;
     if (!kind->has_status || kind == &node_kind)
         return;
     json_mut_remove(root, STR("status"));
@@ -181,7 +162,7 @@ static void start_meta(struct embedded *e, struct json_build *b, json_mut *meta,
     if (!as_is || json_str(json_get(said, STR("uid"))).len == 0)
         json_set_str(b, meta, "uid", str_of(uid));
     if (!as_is || json_str(json_get(said, STR("creationTimestamp"))).len == 0)
-        set_time(b, meta, "creationTimestamp", clock_wall_us(e->clock));
+        json_set_time(b, meta, "creationTimestamp", clock_wall_us(e->clock));
     if (!as_is || !json_is_int(json_get(said, STR("generation"))))
         json_set_i64(b, meta, "generation", 1);
 }
@@ -216,6 +197,23 @@ static int check_new(const struct kind *kind, const json_val *root, bool as_is, 
     if (!as_is && version.len > 0 && !str_eqz(version, "0"))
         return err_set(err, ERR_INVALID,
                        "resourceVersion should not be set on objects to be created");
+    return 0;
+}
+
+/* status.qosClass follows from the requests and limits with their defaults. */
+static int add_qos(struct embedded *e, struct json_build *b, json_mut *root, struct buf *text,
+                   struct err *err)
+{
+    AUTO_DOC doc = { 0 };
+    AUTO_OBJECT object = NULL;
+
+    if (json_read_trusted(buf_str(text), &doc, err) < 0 ||
+        object_decode(e->pool, &pod_kind, doc.root, &object, err) < 0)
+        return -1;
+    json_set_str(b, json_mut_object(b, root, STR("status")), "qosClass",
+                 str_of(pod_qos_class(pod_of(object)->spec)));
+    buf_clear(text);
+    json_write_mut(root, text);
     return 0;
 }
 
@@ -255,8 +253,9 @@ int embedded_create(struct embedded *e, struct kind_state *ks, struct str namesp
     AUTO_OBJECT object = NULL;
     if (json_read_trusted(buf_str(&asked), &asked_doc, err) < 0 ||
         admit(kind, name, &b, asked_doc.root, NULL, &new_root, &text, err) < 0 ||
+        (kind == &pod_kind && !as_is && add_qos(e, &b, new_root, &text, err) < 0) ||
         json_read_trusted(buf_str(&text), &doc, err) < 0 ||
-        decode(e, kind, doc.root, &object, err) < 0)
+        object_decode(e->pool, kind, doc.root, &object, err) < 0)
         return -1;
     struct entry *entry = commit_add(e, ks, home, name, buf_take_str(&text), take(&object));
     *out = object_ref(entry->object);
@@ -362,8 +361,7 @@ static int update_admit(struct update *u, const struct entry *entry, const json_
     if (!str_eq(buf_str(&text), buf_str(&u->text)) && update_reread(u, root, err) < 0)
         return -1;
     if (rule_spec_changed(old, u->doc.root)) {
-        if (entry->ks->kind == &pod_kind &&
-            rule_pod_spec(entry->object, old, u->doc.root, err) < 0)
+        if (entry->ks->kind == &pod_kind && rule_pod_spec(entry->object, old, u->doc.root, err) < 0)
             return -1;
         json_set_i64(&u->b, json_mut_object(&u->b, root, STR("metadata")), "generation",
                      entry->object->meta.generation + 1);
@@ -378,7 +376,7 @@ static int update_commit(struct embedded *e, struct update *u, struct entry *ent
 {
     AUTO_OBJECT object = NULL;
 
-    if (decode(e, entry->ks->kind, u->doc.root, &object, err) < 0 ||
+    if (object_decode(e->pool, entry->ks->kind, u->doc.root, &object, err) < 0 ||
         rule_finalizers(entry->object, object, err) < 0)
         return -1;
     if (entry_is_finished(entry, object)) {
@@ -420,125 +418,10 @@ int embedded_patch(struct embedded *e, struct object_ref ref, struct patch_optio
         return -1;
     if (opts.status && !ref.kind->has_status)
         return err_set(err, ERR_NOT_FOUND, "%s have no status subresource", ref.kind->plural);
-    if (opts.resource_version != 0 &&
-        opts.resource_version != entry->object->meta.resource_version)
+    if (opts.resource_version != 0 && opts.resource_version != entry->object->meta.resource_version)
         return err_set(err, ERR_CONFLICT,
                        "%s \"%.*s\": the object has been modified; please apply your changes to "
                        "the latest version and try again",
                        ref.kind->plural, STR_ARG(ref.name));
     return patch_entry(e, entry, opts, patch, out, err);
-}
-
-bool entry_is_finished(const struct entry *entry, const struct object *now)
-{
-    const struct meta *was = &entry->object->meta;
-    return was->deleted_us != 0 && now->meta.finalizers.count == 0 &&
-           (!was->deletion_grace_s.set || was->deletion_grace_s.value == 0);
-}
-
-/* --- the store's own changes --- */
-
-void edit_begin(struct edit *edit, const struct entry *entry)
-{
-    struct err err = { 0 };
-
-    *edit = (struct edit){ 0 };
-    int rc = json_read_trusted(entry->text, &edit->doc, &err);
-    KV_ASSERT(rc == 0); /* we wrote it */
-    json_build_init(&edit->b);
-    edit->root = json_copy(&edit->b, edit->doc.root);
-    edit->meta = json_mut_object(&edit->b, edit->root, STR("metadata"));
-}
-
-static void edit_done(struct edit *edit)
-{
-    json_build_done(&edit->b);
-    doc_done(&edit->doc);
-}
-
-static void edit_end(struct embedded *e, struct entry *entry, struct edit *edit, bool may_finish)
-{
-    AUTO_BUF text = { 0 };
-    AUTO_DOC doc = { 0 };
-    AUTO_OBJECT object = NULL;
-    struct err err = { 0 };
-
-    json_write_mut(edit->root, &text);
-    edit_done(edit);
-    if (str_eq(buf_str(&text), entry->text))
-        return;
-    int rc = json_read_trusted(buf_str(&text), &doc, &err);
-    KV_ASSERT(rc == 0);
-    rc = decode(e, entry->ks->kind, doc.root, &object, &err);
-    KV_ASSERT(rc == 0); /* the store changes objects only in ways that their kinds allow */
-    if (may_finish && entry_is_finished(entry, object))
-        commit_remove(e, entry);
-    else
-        commit_replace(e, entry, buf_take_str(&text), take(&object));
-}
-
-void edit_write(struct embedded *e, struct entry *entry, struct edit *edit)
-{
-    edit_end(e, entry, edit, false);
-}
-
-void edit_write_or_finish(struct embedded *e, struct entry *entry, struct edit *edit)
-{
-    edit_end(e, entry, edit, true);
-}
-
-void edit_set_time(struct edit *edit, json_mut *object, const char *key, int64_t us)
-{
-    set_time(&edit->b, object, key, us);
-}
-
-void edit_set_strs(struct edit *edit, json_mut *object, const char *key, const struct str *items,
-                   size_t count)
-{
-    if (count == 0) {
-        json_mut_remove(object, str_of(key));
-        return;
-    }
-    json_mut *list = json_new_array(&edit->b);
-    for (size_t i = 0; i < count; i++)
-        json_push(&edit->b, list, json_new_str(&edit->b, items[i]));
-    json_set(&edit->b, object, str_of(key), list);
-}
-
-static json_mut *condition_build(struct edit *edit, struct condition_change change,
-                                 const json_val *maybe_old, int64_t now_us)
-{
-    struct json_build *b = &edit->b;
-    json_mut *condition = maybe_old ? json_copy(b, maybe_old) : json_new_object(b);
-    bool moved = !str_eqz(json_str(json_get(maybe_old, STR("status"))), change.status);
-
-    json_set_str(b, condition, "type", str_of(change.type));
-    json_set_str(b, condition, "status", str_of(change.status));
-    if (change.observed_generation > 0)
-        json_set_i64(b, condition, "observedGeneration", change.observed_generation);
-    if (moved)
-        set_time(b, condition, "lastTransitionTime", now_us);
-    if (change.reason)
-        json_set_str(b, condition, "reason", str_of(change.reason));
-    if (change.message)
-        json_set_str(b, condition, "message", str_of(change.message));
-    return condition;
-}
-
-void edit_set_condition(struct edit *edit, struct condition_change change, int64_t now_us)
-{
-    const json_val *old = json_path(edit->doc.root, "status.conditions");
-    json_mut *list = json_new_array(&edit->b);
-    bool found = false;
-
-    json_each_item(old, item) {
-        bool same = str_eqz(json_str(json_get(item, STR("type"))), change.type);
-        found |= same;
-        json_push(&edit->b, list,
-                  same ? condition_build(edit, change, item, now_us) : json_copy(&edit->b, item));
-    }
-    if (!found)
-        json_push(&edit->b, list, condition_build(edit, change, NULL, now_us));
-    json_set(&edit->b, json_mut_object(&edit->b, edit->root, STR("status")), STR("conditions"),
-             list);
 }

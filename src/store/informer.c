@@ -11,7 +11,8 @@
 
 #define PAUSE_MIN_NS ((int64_t)200 * 1000 * 1000)
 #define PAUSE_MAX_NS ((int64_t)30 * 1000 * 1000 * 1000)
-#define PEACE_NS ((int64_t)30 * 1000 * 1000 * 1000) /* a watch that lasted this long was a good one */
+#define PEACE_NS                                                                                   \
+    ((int64_t)30 * 1000 * 1000 * 1000) /* a watch that lasted this long was a good one */
 
 struct informer *informer_new(struct informer_options opts)
 {
@@ -85,7 +86,7 @@ static void index_change(struct index *index, const struct object *maybe_old,
     struct str is = maybe_new ? index->fn(maybe_new) : STR_NONE;
     AUTO_BUF key = { 0 };
 
-    if (was.len > 0 && !str_eq(was, is)) {
+    if (was.len > 0 && (is.len == 0 || !str_eq(was, is))) {
         SORTED_KEY(&key, was, maybe_old->meta.namespace_, maybe_old->meta.name);
         sorted_remove(&index->items, buf_str(&key));
     }
@@ -126,8 +127,9 @@ static const struct object *cached(struct informer *inf, const struct object *ob
     return sorted_get(&inf->cache, buf_str(&key));
 }
 
-/* The object is there in this state. Takes over the reference. Returns how many changes it was. What
- * was listed counts whatever its version: a server restored from a backup goes back in time. */
+/* The object is there in this state. Takes over the reference. Returns how many changes it was.
+ * What was listed counts whatever its version: a server restored from a backup goes back in time.
+ * */
 static size_t put(struct informer *inf, const struct object *object, bool listed)
 {
     const struct object *old = cached(inf, object);
@@ -441,8 +443,7 @@ void informer_list_index(struct informer *inf, uint32_t index, struct str value,
 
 /* --- waiting --- */
 
-int informer_wait_version(struct informer *inf, uint64_t version, int64_t until_ns,
-                          struct err *err)
+int informer_wait_version(struct informer *inf, uint64_t version, int64_t until_ns, struct err *err)
 {
     int rc = 0;
 
@@ -453,10 +454,9 @@ int informer_wait_version(struct informer *inf, uint64_t version, int64_t until_
         if (inf->stopped)
             rc = err_set(err, ERR_CANCELLED, "%s: the informer is stopped", inf->kind->plural);
         else if (!inf->maybe_set || clock_mono_ns(inf->clock) >= until_ns)
-            rc = err_set(err, ERR_UNAVAILABLE,
-                         "%s: the cache is at version %llu and has not seen %llu yet",
-                         inf->kind->plural, (unsigned long long)inf->version,
-                         (unsigned long long)version);
+            rc = err_set(
+                err, ERR_UNAVAILABLE, "%s: the cache is at version %llu and has not seen %llu yet",
+                inf->kind->plural, (unsigned long long)inf->version, (unsigned long long)version);
         else
             clock_wait(inf->clock, &inf->moved, &inf->lock, until_ns);
     }

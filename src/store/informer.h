@@ -34,8 +34,8 @@ KV_AUTO_TYPE(informer, informer_free)
 /* --- before the first pump --- */
 
 /* Called after the change is in the cache, on the pumping thread, with no lock that readers need.
- * Old is NULL for an object that is new to the cache, new is NULL for one that left it. An object that
- * was deleted and made again under its name is two calls. A handler must not pump or wait. */
+ * Old is NULL for an object that is new to the cache, new is NULL for one that left it. An object
+ * that was deleted and made again under its name is two calls. A handler must not pump or wait. */
 typedef void (*informer_handler_fn)(void *ctx, const struct object *maybe_old,
                                     const struct object *maybe_new);
 void informer_on_change(struct informer *inf, informer_handler_fn fn, void *ctx);

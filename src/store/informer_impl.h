@@ -45,5 +45,5 @@ struct informer {
     atomic_bool woken; /* the set's thread is to pump it */
 };
 
-void informer_woken(void *ctx);          /* the wake call of its watch */
+void informer_woken(void *ctx);           /* the wake call of its watch */
 void informer_stop(struct informer *inf); /* close the watch, release the waiters */

@@ -1,9 +1,10 @@
 /* store/informer_set.c - one thread that pumps many informers.
  *
- * A watch that has something wakes its informer: the flag is set first, then the thread is signalled,
- * so a wake between the thread's look at the flags and its sleep is not lost (`signalled` is checked
- * under the lock that the sleep releases). The thread also comes by on its own once in POLL_NS: for
- * stores that deliver late without waking (see event_delay_ns in store/embedded.h).
+ * A watch that has something wakes its informer: the flag is set first, then the thread is
+ * signalled, so a wake between the thread's look at the flags and its sleep is not lost
+ * (`signalled` is checked under the lock that the sleep releases). The thread also comes by on its
+ * own once in POLL_NS: for stores that deliver late without waking (see event_delay_ns in
+ * store/embedded.h).
  */
 #include "store/informer_impl.h"
 

@@ -1,10 +1,8 @@
 /* Informers on the embedded store: in peace, in trouble, and on threads. */
 #include "store/informer.h"
 
-#include "api/node.h"
 #include "base/rng.h"
 #include "base/vec.h"
-#include "store/embedded.h"
 #include "store/sorted.h"
 #include "store/testing.h"
 
@@ -12,9 +10,9 @@
 
 /* --- a store, an informer of its nodes or pods, and a log of what its handler was told --- */
 
-struct world {
+struct scene {
+    struct world *world;
     struct virtual_clock *time;
-    struct object_pool *pool;
     struct embedded *e;
     const struct store *store;
     struct informer *inf;
@@ -23,14 +21,17 @@ struct world {
 
 static void tell(void *ctx, const struct object *maybe_old, const struct object *maybe_new)
 {
-    struct world *w = ctx;
+    struct scene *w = ctx;
     struct str name = (maybe_new ? maybe_new : maybe_old)->meta.name;
     buf_addf(&w->told, "%s%s%.*s", w->told.len ? " " : "",
-             !maybe_old ? "+" : maybe_new ? "~" : "-", STR_ARG(name));
+             !maybe_old  ? "+"
+             : maybe_new ? "~"
+                         : "-",
+             STR_ARG(name));
 }
 
 /* What was told since the last time. */
-static const char *told(struct world *w)
+static const char *told(struct scene *w)
 {
     static char text[1024];
     snprintf(text, sizeof text, "%s", buf_str(&w->told).p);
@@ -38,55 +39,46 @@ static const char *told(struct world *w)
     return text;
 }
 
-static struct world *world_new(const struct kind *kind, struct embedded_options opts,
+static struct scene *scene_new(const struct kind *kind, struct embedded_options opts,
                                struct informer_options how)
 {
-    struct world *w = kv_calloc(1, sizeof *w);
-    w->time = virtual_clock_new(1767322800 * (int64_t)1000000);
-    w->pool = object_pool_new();
-    opts.clock = virtual_clock_port(w->time);
-    opts.pool = w->pool;
-    w->e = embedded_new(opts);
-    w->store = embedded_store(w->e);
+    struct scene *w = kv_calloc(1, sizeof *w);
+    w->world = world_new(opts);
+    w->time = w->world->time;
+    w->e = w->world->e;
+    w->store = w->world->store;
     how.store = w->store;
     how.kind = kind;
-    how.clock = opts.clock;
+    how.clock = virtual_clock_port(w->time);
     w->inf = informer_new(how);
     informer_on_change(w->inf, tell, w);
     return w;
 }
 
-static struct world *nodes_world(struct embedded_options opts)
+static struct scene *nodes_scene(struct embedded_options opts)
 {
-    return world_new(&node_kind, opts, (struct informer_options){ 0 });
+    return scene_new(&node_kind, opts, (struct informer_options){ 0 });
 }
 
-static void world_free(struct world *w)
+static void scene_free(struct scene *w)
 {
     informer_free(w->inf);
-    embedded_free(w->e);
-    object_pool_free(w->pool);
-    virtual_clock_free(w->time);
+    world_free(w->world);
     buf_done(&w->told);
     free(w);
 }
-KV_AUTO_TYPE(world, world_free)
-
-static void make_node(const struct store *s, const char *name)
-{
-    object_unref(make(s, &node_kind, J("{'metadata':{'name':'%s'}}", name)));
-}
+KV_AUTO_TYPE(scene, scene_free)
 
 static void touch_node(const struct store *s, const char *name, const char *value)
 {
-    object_unref(merge(s, &node_kind, name, J("{'metadata':{'labels':{'v':'%s'}}}", value)));
+    object_unref(merge(s, &node_kind, name, js("{'metadata':{'labels':{'v':'%s'}}}", value)));
 }
 
 /* --- peace --- */
 
 TEST(an_informer_lists_and_then_follows)
 {
-    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    AUTO(scene) w = nodes_scene((struct embedded_options){ 0 });
     make_node(w->store, "b");
     make_node(w->store, "a");
     EXPECT_FALSE(informer_synced(w->inf));
@@ -110,9 +102,9 @@ TEST(an_informer_lists_and_then_follows)
 
 TEST(a_reader_gets_the_stores_own_object)
 {
-    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    AUTO(scene) w = nodes_scene((struct embedded_options){ 0 });
     informer_pump(w->inf);
-    AUTO_OBJECT made = make(w->store, &node_kind, J("{'metadata':{'name':'a'}}"));
+    AUTO_OBJECT made = make(w->store, &node_kind, js("{'metadata':{'name':'a'}}"));
     informer_pump(w->inf);
     AUTO_OBJECT read = informer_get(w->inf, STR(""), STR("a"));
     EXPECT_TRUE(read == made);
@@ -120,7 +112,7 @@ TEST(a_reader_gets_the_stores_own_object)
 
 TEST(what_a_reader_holds_outlives_the_cache)
 {
-    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    AUTO(scene) w = nodes_scene((struct embedded_options){ 0 });
     make_node(w->store, "a");
     informer_pump(w->inf);
     struct object_list before = { 0 };
@@ -138,7 +130,7 @@ static struct str node_of_pod(const struct object *object)
     return pod_of(object)->node_name;
 }
 
-static const char *on_node(struct world *w, uint32_t index, const char *node)
+static const char *on_node(struct scene *w, uint32_t index, const char *node)
 {
     static char text[256];
     struct object_list found = { 0 };
@@ -154,8 +146,8 @@ static const char *on_node(struct world *w, uint32_t index, const char *node)
 
 TEST(an_index_follows_its_objects)
 {
-    AUTO(world) w = world_new(&pod_kind, (struct embedded_options){ 0 },
-                              (struct informer_options){ 0 });
+    AUTO(scene) w =
+        scene_new(&pod_kind, (struct embedded_options){ 0 }, (struct informer_options){ 0 });
     uint32_t by_node = informer_add_index(w->inf, node_of_pod);
     make_pod(w->store, "b", "");
     make_pod(w->store, "a", "");
@@ -175,7 +167,7 @@ TEST(an_index_follows_its_objects)
 
 TEST(an_informer_of_a_selection_sees_objects_come_and_go_from_it)
 {
-    AUTO(world) w = world_new(&node_kind, (struct embedded_options){ 0 },
+    AUTO(scene) w = scene_new(&node_kind, (struct embedded_options){ 0 },
                               (struct informer_options){ .label_selector = STR("v=1") });
     make_node(w->store, "a");
     informer_pump(w->inf);
@@ -188,7 +180,7 @@ TEST(an_informer_of_a_selection_sees_objects_come_and_go_from_it)
 
 TEST(a_list_in_pages_is_a_list)
 {
-    AUTO(world) w = world_new(&node_kind, (struct embedded_options){ 0 },
+    AUTO(scene) w = scene_new(&node_kind, (struct embedded_options){ 0 },
                               (struct informer_options){ .page_max = 2 });
     for (char c = 'a'; c <= 'e'; c++)
         make_node(w->store, (char[]){ c, '\0' });
@@ -200,9 +192,9 @@ TEST(a_list_in_pages_is_a_list)
 
 TEST(a_caller_waits_until_the_cache_has_its_own_write)
 {
-    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    AUTO(scene) w = nodes_scene((struct embedded_options){ 0 });
     struct err err = { 0 };
-    AUTO_OBJECT made = make(w->store, &node_kind, J("{'metadata':{'name':'a'}}"));
+    AUTO_OBJECT made = make(w->store, &node_kind, js("{'metadata':{'name':'a'}}"));
     EXPECT_OK(informer_wait_version(w->inf, made->meta.resource_version, 0, &err), err);
     AUTO_OBJECT read = informer_get(w->inf, STR(""), STR("a"));
     EXPECT_TRUE(read == made);
@@ -213,7 +205,7 @@ TEST(a_caller_waits_until_the_cache_has_its_own_write)
 /* --- trouble --- */
 
 struct trouble {
-    struct world *w;
+    struct scene *w;
     struct rng rng;
     bool drop_once;
     enum err_kind list_fails;
@@ -258,7 +250,7 @@ static int64_t trouble_delay(void *ctx, const struct kind *kind KV_UNUSED, uint6
     return t->delay_max_ns ? (int64_t)(kv_mix64(version) % (uint64_t)t->delay_max_ns) : 0;
 }
 
-static void trouble_start(struct trouble *t, struct world *w)
+static void trouble_start(struct trouble *t, struct scene *w)
 {
     struct embedded_faults faults = { .before = trouble_before,
                                       .drop_watch = trouble_drop,
@@ -270,7 +262,7 @@ static void trouble_start(struct trouble *t, struct world *w)
 
 TEST(a_broken_watch_goes_on_where_it_was)
 {
-    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    AUTO(scene) w = nodes_scene((struct embedded_options){ 0 });
     struct trouble t = { 0 };
     trouble_start(&t, w);
     make_node(w->store, "a");
@@ -285,7 +277,7 @@ TEST(a_broken_watch_goes_on_where_it_was)
 
 TEST(a_watch_that_is_gone_is_replaced_by_a_list_and_a_comparison)
 {
-    AUTO(world) w = nodes_world((struct embedded_options){ .history_max = 4 });
+    AUTO(scene) w = nodes_scene((struct embedded_options){ .history_max = 4 });
     for (char c = 'a'; c <= 'd'; c++)
         make_node(w->store, (char[]){ c, '\0' });
     informer_pump(w->inf);
@@ -306,7 +298,7 @@ TEST(a_watch_that_is_gone_is_replaced_by_a_list_and_a_comparison)
 
 TEST(a_list_that_is_too_slow_for_its_pages_is_made_at_once)
 {
-    AUTO(world) w = world_new(&node_kind, (struct embedded_options){ .history_max = 4 },
+    AUTO(scene) w = scene_new(&node_kind, (struct embedded_options){ .history_max = 4 },
                               (struct informer_options){ .page_max = 1 });
     struct trouble t = { .writes_during_list = 10 };
     make_node(w->store, "a");
@@ -320,7 +312,7 @@ TEST(a_list_that_is_too_slow_for_its_pages_is_made_at_once)
 
 TEST(failures_are_repeated_at_growing_distance)
 {
-    AUTO(world) w = nodes_world((struct embedded_options){ 0 });
+    AUTO(scene) w = nodes_scene((struct embedded_options){ 0 });
     struct trouble t = { .list_fails = ERR_UNAVAILABLE };
     struct err err = { 0 };
     trouble_start(&t, w);
@@ -402,14 +394,14 @@ static void random_write(const struct store *s, struct rng *rng)
     snprintf(name, sizeof name, "n%u", (unsigned)rng_below(rng, 12));
     switch (rng_below(rng, 3)) {
     case 0:
-        store_create(s, &node_kind, STR(""), J("{'metadata':{'name':'%s'}}", name), NULL, &err);
+        store_create(s, &node_kind, STR(""), js("{'metadata':{'name':'%s'}}", name), NULL, &err);
         break;
     case 1:
         store_remove(s, at(&node_kind, name), NULL, &err);
         break;
     default:
         store_patch(s, at(&node_kind, name), (struct patch_options){ 0 },
-                    J("{'metadata':{'labels':{'v':'%u'}}}", (unsigned)rng_below(rng, 100)), NULL,
+                    js("{'metadata':{'labels':{'v':'%u'}}}", (unsigned)rng_below(rng, 100)), NULL,
                     &err);
         break;
     }
@@ -418,7 +410,7 @@ static void random_write(const struct store *s, struct rng *rng)
 TEST(whatever_fails_handlers_end_up_with_the_truth)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
-        AUTO(world) w = nodes_world((struct embedded_options){ .seed = seed, .history_max = 16 });
+        AUTO(scene) w = nodes_scene((struct embedded_options){ .seed = seed, .history_max = 16 });
         struct trouble t = { .percent = 20, .delay_max_ns = 3 * SECOND_NS };
         struct mirror mirror = { 0 };
         struct rng rng;
@@ -484,7 +476,7 @@ TEST(a_set_keeps_many_informers_current_on_its_thread)
     informer_set_start(set);
 
     for (int i = 0; i < 50; i++) {
-        AUTO_OBJECT node = make(w.store, &node_kind, J("{'metadata':{'name':'n%d'}}", i));
+        AUTO_OBJECT node = make(w.store, &node_kind, js("{'metadata':{'name':'n%d'}}", i));
         EXPECT_OK(informer_wait_version(nodes, node->meta.resource_version, soon_ns(), &err), err);
         EXPECT_EQ(informer_count(nodes), i + 1);
     }
@@ -603,8 +595,9 @@ TEST(writers_readers_and_a_set_on_many_threads_agree_in_the_end)
     for (unsigned i = 0; i < WRITERS; i++)
         pthread_join(threads[i], NULL);
     embedded_set_faults(crowd.w.e, NULL);
-    AUTO_OBJECT last = make(crowd.w.store, &node_kind, J("{'metadata':{'name':'last'}}"));
-    EXPECT_OK(informer_wait_version(crowd.nodes, last->meta.resource_version, soon_ns(), &err), err);
+    AUTO_OBJECT last = make(crowd.w.store, &node_kind, js("{'metadata':{'name':'last'}}"));
+    EXPECT_OK(informer_wait_version(crowd.nodes, last->meta.resource_version, soon_ns(), &err),
+              err);
     atomic_store(&crowd.stop, true);
     pthread_join(threads[WRITERS], NULL);
 

@@ -1,9 +1,10 @@
 /* store/sorted.c - blocks of at most SORTED_BLOCK_ITEMS items in an array of blocks.
  *
- * A search is a binary search over the blocks' first keys and one within a block; an insertion moves
- * at most one block's items. With 100,000 keys the array of blocks has a few hundred entries, so
- * splitting a block moves less than a page. A full block splits in halves, or, when the new key
- * goes past its end, opens an empty neighbour: keys that arrive in order leave full blocks behind.
+ * A search is a binary search over the blocks' first keys and one within a block; an insertion
+ * moves at most one block's items. With 100,000 keys the array of blocks has a few hundred
+ * entries, so splitting a block moves less than a page. A full block splits in halves, or, when
+ * the new key goes past its end, opens an empty neighbour: keys that arrive in order leave full
+ * blocks behind.
  */
 #include "store/sorted.h"
 
@@ -69,8 +70,7 @@ static struct sorted_block *block_insert(struct sorted *map, size_t at)
         map->block_cap = map->block_cap ? map->block_cap * 2 : 8;
         map->blocks = kv_realloc(map->blocks, map->block_cap, sizeof *map->blocks);
     }
-    memmove(map->blocks + at + 1, map->blocks + at,
-            (map->block_count - at) * sizeof *map->blocks);
+    memmove(map->blocks + at + 1, map->blocks + at, (map->block_count - at) * sizeof *map->blocks);
     map->block_count++;
     struct sorted_block *block = kv_malloc(sizeof *block);
     block->count = 0;
@@ -113,8 +113,7 @@ struct str sorted_put(struct sorted *map, struct str key, void *value)
     if (block->count == SORTED_BLOCK_ITEMS)
         block = block_split(map, block_ix, &ix);
 
-    memmove(block->items + ix + 1, block->items + ix,
-            (block->count - ix) * sizeof block->items[0]);
+    memmove(block->items + ix + 1, block->items + ix, (block->count - ix) * sizeof block->items[0]);
     block->items[ix] = (struct sorted_item){ { str_dup(key), key.len }, value };
     block->count++;
     map->count++;
@@ -135,8 +134,7 @@ void *sorted_remove(struct sorted *map, struct str key)
     free((char *)block->items[ix].key.p);
     block->count--;
     map->count--;
-    memmove(block->items + ix, block->items + ix + 1,
-            (block->count - ix) * sizeof block->items[0]);
+    memmove(block->items + ix, block->items + ix + 1, (block->count - ix) * sizeof block->items[0]);
     if (block->count == 0) {
         free(block);
         map->block_count--;

@@ -1,9 +1,9 @@
 /* store/sorted.h - a map from strings to pointers, kept in key order.
  *
  * What a store lists is sorted, a namespace is a range of it, and the pods of a node or the
- * dependents of an owner are ranges of an index: all of them are this one structure. Keys of several
- * parts are joined with NUL bytes (sorted_key), so that "a" < "a\0b" < "a-b\0c" whatever the parts
- * contain.
+ * dependents of an owner are ranges of an index: all of them are this one structure. Keys of
+ * several parts are joined with NUL bytes (sorted_key), so that "a" < "a\0b" < "a-b\0c" whatever
+ * the parts contain.
  *
  * Zero-initialised is empty. Not thread safe. An iterator dies with the next change.
  */
@@ -49,11 +49,11 @@ void sorted_next(struct sorted_iter *it);
 /* for (sorted_each(map, prefix, it)) visits the items whose keys start with `prefix`, in order. */
 #define sorted_each(map_, prefix_, it)                                                             \
     struct sorted_iter it = sorted_seek((map_), (prefix_));                                        \
-    it.item && str_starts(it.item->key, (prefix_));                                                \
+    it.item &&str_starts(it.item->key, (prefix_));                                                 \
     sorted_next(&it)
 
-/* Append the parts to `out`, which is emptied first, with a NUL between them; `prefix` ends in a NUL
- * too, so that it covers the keys that have these parts and more. */
+/* Append the parts to `out`, which is emptied first, with a NUL between them; `prefix` ends in a
+ * NUL too, so that it covers the keys that have these parts and more. */
 void sorted_key(struct buf *out, size_t part_count, const struct str *parts);
 void sorted_prefix(struct buf *out, size_t part_count, const struct str *parts);
 

@@ -22,11 +22,11 @@ struct object_ref { /* which object; namespace_ is "" for cluster-scoped kinds *
 };
 
 struct list_options {
-    struct str namespace_;      /* empty: all */
-    struct str label_selector;  /* empty: everything */
+    struct str namespace_;     /* empty: all */
+    struct str label_selector; /* empty: everything */
     struct str field_selector;
-    uint32_t limit;             /* 0: all at once */
-    struct str continue_;       /* from the previous page's result */
+    uint32_t limit;       /* 0: all at once */
+    struct str continue_; /* from the previous page's result */
 };
 
 struct object_list {
@@ -41,7 +41,8 @@ enum event_type { EVENT_ADDED, EVENT_MODIFIED, EVENT_DELETED, EVENT_BOOKMARK };
 
 struct watch_event {
     enum event_type type;
-    const struct object *object; /* one reference for the reader; NULL for a bookmark. Deleted: the last state */
+    /* One reference for the reader; NULL for a bookmark. Deleted: the last state. */
+    const struct object *object;
     uint64_t resource_version;
 };
 
@@ -49,8 +50,9 @@ struct watch_options {
     struct str namespace_, label_selector, field_selector;
     uint64_t resource_version; /* events after this; 0: start with everything as ADDED */
     bool bookmarks;
-    /* Called when events may be waiting, from any thread, with no lock held that a reader needs. May
-     * be NULL: the reader polls. */
+    /* Called when events may be waiting, from any thread, with no lock held that a reader needs:
+     * once after the reader found nothing, not for every event. It only tells somebody to read; it
+     * must not close the watch. May be NULL: the reader polls. */
     void (*wake)(void *ctx);
     void *wake_ctx;
 };
@@ -60,7 +62,8 @@ struct watch_options {
  * version). With a label selector an object that stops matching arrives as DELETED. */
 struct watch {
     int (*next)(struct watch *watch, struct watch_event *out, struct err *err);
-    void (*close)(struct watch *watch); /* frees it; no wake call comes afterwards */
+    /* Frees it. Waits for a wake call that is under way; none follows. */
+    void (*close)(struct watch *watch);
 };
 int watch_next(struct watch *watch, struct watch_event *out, struct err *err);
 void watch_close(struct watch *watch); /* NULL is fine */
@@ -94,8 +97,7 @@ struct store_ops {
                   struct err *err);
     int (*evict)(void *ctx, struct str namespace_, struct str pod,
                  const struct delete_options *opts, struct err *err);
-    int (*bind)(void *ctx, struct str namespace_, struct str pod, struct str node,
-                struct err *err);
+    int (*bind)(void *ctx, struct str namespace_, struct str pod, struct str node, struct err *err);
 };
 
 struct store {

@@ -1,35 +1,41 @@
 /* store/testing.h - for the tests of stores: short ways to say what a test does.
  *
- * JSON is written with single quotes: J("{'metadata':{'name':'%s'}}", name). Functions that must
- * succeed fail the test when they do not; objects they return are the caller's to unref (AUTO_OBJECT).
+ * JSON is written with single quotes: js("{'metadata':{'name':'%s'}}", name). Functions that must
+ * succeed fail the test when they do not; objects they return are the caller's to unref
+ * (AUTO_OBJECT).
  */
 #pragma once
 
+#include "api/node.h"
 #include "api/pod.h"
-#include "store/store.h"
+#include "store/embedded.h"
 #include "support/test.h"
 
 #include <stdio.h>
 
-#define J_BYTES_MAX 4096
+#define JS_BYTES_MAX 4096
 
 /* The next text: eight are alive at a time, and a test uses fewer in one statement. */
-static inline struct str J(const char *fmt, ...) KV_PRINTF(1, 2);
-static inline struct str J(const char *fmt, ...)
+KV_PRINTF(1, 2) static inline struct str js(const char *fmt, ...)
 {
-    static _Thread_local char ring[8][J_BYTES_MAX];
+    static _Thread_local char ring[8][JS_BYTES_MAX];
     static _Thread_local unsigned next;
     char *text = ring[next++ % 8];
     va_list args;
 
     va_start(args, fmt);
-    int len = vsnprintf(text, J_BYTES_MAX, fmt, args);
+    int len = vsnprintf(text, JS_BYTES_MAX, fmt, args);
     va_end(args);
-    KV_ASSERT(len >= 0 && len < J_BYTES_MAX);
+    KV_ASSERT(len >= 0 && len < JS_BYTES_MAX);
     for (int i = 0; i < len; i++)
         text[i] = text[i] == '\'' ? '"' : text[i];
     return (struct str){ text, (size_t)len };
 }
+
+static const char deployment_json[] KV_UNUSED =
+    "{'metadata':{'name':'web'},'spec':{'replicas':3,'selector':{'matchLabels':{'app':'web'}},"
+    "'template':{'metadata':{'labels':{'app':'web'}},"
+    "'spec':{'containers':[{'name':'c','image':'i'}]}}}}";
 
 static inline struct object_ref at(const struct kind *kind, const char *name)
 {
@@ -92,14 +98,19 @@ static inline void remove_it(const struct store *s, const struct kind *kind, con
     EXPECT_OK(store_remove(s, at(kind, name), NULL, &err), err);
 }
 
+static inline void make_node(const struct store *s, const char *name)
+{
+    object_unref(make(s, &node_kind, js("{'metadata':{'name':'%s'}}", name)));
+}
+
 /* --- pods --- */
 
 static inline void make_pod(const struct store *s, const char *name, const char *labels)
 {
     object_unref(make(s, &pod_kind,
-                      J("{'metadata':{'name':'%s','labels':{%s}},"
-                        "'spec':{'containers':[{'name':'c','image':'i'}]}}",
-                        name, labels)));
+                      js("{'metadata':{'name':'%s','labels':{%s}},"
+                         "'spec':{'containers':[{'name':'c','image':'i'}]}}",
+                         name, labels)));
 }
 
 static inline void bind_pod(const struct store *s, const char *name, const char *node)
@@ -111,10 +122,10 @@ static inline void bind_pod(const struct store *s, const char *name, const char 
 /* As the kubelet reports it. */
 static inline void set_pod(const struct store *s, const char *name, const char *phase, bool ready)
 {
-    object_unref(merge_status(
-        s, &pod_kind, name,
-        J("{'status':{'phase':'%s','conditions':[{'type':'Ready','status':'%s'}]}}", phase,
-          ready ? "True" : "False")));
+    object_unref(
+        merge_status(s, &pod_kind, name,
+                     js("{'status':{'phase':'%s','conditions':[{'type':'Ready','status':'%s'}]}}",
+                        phase, ready ? "True" : "False")));
 }
 
 /* Bound, running and ready. */
@@ -163,3 +174,35 @@ static inline const char *event_text(struct watch *w, uint64_t *version)
     object_unref(event.object);
     return text;
 }
+
+/* --- an embedded store in virtual time --- */
+
+#define START_US ((int64_t)1767322800 * 1000000) /* 2026-01-02T03:00:00Z */
+
+struct world {
+    struct virtual_clock *time;
+    struct object_pool *pool;
+    struct embedded *e;
+    const struct store *store;
+};
+
+static inline struct world *world_new(struct embedded_options opts)
+{
+    struct world *w = kv_calloc(1, sizeof *w);
+    w->time = virtual_clock_new(START_US);
+    w->pool = object_pool_new();
+    opts.clock = virtual_clock_port(w->time);
+    opts.pool = w->pool;
+    w->e = embedded_new(opts);
+    w->store = embedded_store(w->e);
+    return w;
+}
+
+static inline void world_free(struct world *w)
+{
+    embedded_free(w->e);
+    object_pool_free(w->pool);
+    virtual_clock_free(w->time);
+    free(w);
+}
+KV_AUTO_TYPE(world, world_free)
