@@ -34,13 +34,13 @@ static void workload_draw(const struct pod_maker *m, uint32_t ix, struct workloa
     w->team = PICK(&rng, teams);
     w->namespace_ = PICK(&rng, namespaces);
     w->containers = ix % 16 == 4 ? 2 : ix % 32 == 12 ? 3 : 1;
-    w->init_containers = ix % 8 == 7;
+    w->init_containers = ix % 16 == 7;
     w->cpu_milli = 50 * (1 + (uint32_t)rng_below(&rng, 40));
     w->memory_mi = 64 * (1 + (uint32_t)rng_below(&rng, 64));
     w->probes = ix % 3 == 0;
-    w->spread = ix % 5 == 1;
-    w->affinity = ix % 5 == 2;
-    w->tolerations = ix % 5 == 3;
+    w->spread = ix % 8 == 1;
+    w->affinity = ix % 8 == 2;
+    w->tolerations = ix % 8 == 5;
     w->annotations = ix % 3 == 1;
 }
 
@@ -105,7 +105,9 @@ static void add_metadata(struct pod_draw *d)
     buf_addz(o, "\"managedFields\":[{\"manager\":\"kubelet\",\"operation\":\"Update\",\"apiVersion\":\"v1\","
                 "\"time\":");
     add_time(o, d->minute + 1, 9);
-    buf_addz(o, ",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{\"f:status\":{\"f:phase\":{},\"f:podIP\":{}}},"
+    buf_addz(o, ",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{\"f:status\":{\"f:conditions\":"
+                "{\"k:{\\\"type\\\":\\\"Ready\\\"}\":{\".\":{},\"f:status\":{},\"f:type\":{}}},"
+                "\"f:containerStatuses\":{},\"f:phase\":{},\"f:podIP\":{},\"f:startTime\":{}}},"
                 "\"subresource\":\"status\"}]},");
 }
 
@@ -164,8 +166,7 @@ static void add_placement(struct pod_draw *d)
         buf_addf(o, "{\"key\":\"dedicated\",\"operator\":\"Equal\",\"value\":\"%s\",\"effect\":\"NoSchedule\"},",
                  w->team);
     buf_addz(o, "{\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\","
-                "\"tolerationSeconds\":300}],\"priority\":0,"
-                "\"preemptionPolicy\":\"PreemptLowerPriority\"");
+                "\"tolerationSeconds\":300}],\"priority\":0");
     if (w->spread)
         buf_addf(o, ",\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"topology.kubernetes.io/zone\","
                     "\"whenUnsatisfiable\":\"ScheduleAnyway\",\"labelSelector\":{\"matchLabels\":{\"app\":\"%s-%u\"}}}]",

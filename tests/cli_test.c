@@ -176,6 +176,32 @@ TEST(the_examples_are_valid)
     EXPECT_HAS(buf_str(&r.out), "valid");
 }
 
+TEST(validate_lists_what_every_object_asks_for)
+{
+    AUTO_RESULT r = karve("validate --list -f examples/shop");
+    EXPECT_HAS(buf_str(&r.out), "80 pods of 500m cpu, 768Mi memory");
+    EXPECT_HAS(buf_str(&r.out), "6 pods of 3 cpu, 12Gi memory, 1 nvidia.com/gpu until 12 succeed");
+    EXPECT_HAS(buf_str(&r.out), "at 30 2 * * *: 8 pods of 2 cpu, 6Gi memory");
+    EXPECT_HAS(buf_str(&r.out), "on every node: 100m cpu, 160Mi memory");
+    EXPECT_HAS(buf_str(&r.out), "weight 50, up to 600 cpu, 2400Gi memory, tainted");
+    EXPECT_HAS(buf_str(&r.out), "200Gi storage of zonal-ssd, bound to orders-db-0");
+    EXPECT_HAS(buf_str(&r.out), "image al2023@v20260714, role ShopNodeRole");
+    EXPECT_HAS(buf_str(&r.out), "keeps 80%");
+    EXPECT_HAS(buf_str(&r.out), "price -18%");
+    EXPECT_HAS(buf_str(&r.out), "examples/shop/web.yaml:2\n");
+}
+
+TEST(validate_reads_files_folders_and_several_of_them)
+{
+    AUTO_RESULT r = karve("validate -f examples/shop/web.yaml -f examples/shop/api.yaml -o json");
+    EXPECT_EQ(r.code, 0);
+    EXPECT_HAS(buf_str(&r.out), "examples/shop/web.yaml");
+    EXPECT_HAS(buf_str(&r.out), "examples/shop/api.yaml");
+    AUTO_RESULT from_environment =
+        sh("KARVE_FILENAME=examples/shop/web.yaml,examples/shop/api.yaml karve validate", STR(""));
+    EXPECT_HAS(buf_str(&from_environment.out), "in 2 files");
+}
+
 TEST(validate_names_file_line_column_object_and_field)
 {
     AUTO_RESULT r = sh("karve validate -f -", STR("apiVersion: karpenter.sh/v1\n"

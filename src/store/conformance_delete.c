@@ -105,6 +105,7 @@ TEST(a_pod_with_a_finalizer_outlives_its_grace)
     object_unref(merge(c.store, &pod_kind, "a", js("{'metadata':{'finalizers':['a.io/x']}}")));
     remove_it(c.store, &pod_kind, "a");
     remove_with_grace(&c, "a", 0);
+    remove_with_grace(&c, "a", 0); /* it may be asked again */
     AUTO_OBJECT held = get(c.store, &pod_kind, "a");
     EXPECT_EQ(held->meta.deletion_grace_s.value, 0);
     object_unref(merge(c.store, &pod_kind, "a", js("{'metadata':{'finalizers':null}}")));
@@ -214,6 +215,39 @@ TEST(foreground_deletion_waits_for_what_blocks_it)
     object_unref(merge(c.store, &lease_kind, "slow", js("{'metadata':{'finalizers':null}}")));
     EVENTUALLY(&c, !is_there(c.store, &lease_kind, "owner"));
     EVENTUALLY(&c, !is_there(c.store, &lease_kind, "aside"));
+}
+
+TEST(a_second_deletion_can_change_the_policy)
+{
+    CONFORMANCE c = opened();
+    make_lease(&c, "owner", ",'finalizers':['a.io/x']");
+    make_owned(&c, "child", owner_json(&c, "owner", true), ",'finalizers':['a.io/y']");
+    remove_as(&c, "owner", (struct delete_options){ .propagation = PROPAGATE_FOREGROUND });
+    AUTO_OBJECT waiting = get(c.store, &lease_kind, "owner");
+    EXPECT_EQ(waiting->meta.finalizers.count, 2);
+    remove_as(&c, "owner", (struct delete_options){ .propagation = PROPAGATE_FOREGROUND });
+    remove_as(&c, "owner", (struct delete_options){ .propagation = PROPAGATE_BACKGROUND });
+    AUTO_OBJECT held = get(c.store, &lease_kind, "owner");
+    EXPECT_EQ(held->meta.finalizers.count, 1);
+    object_unref(merge(c.store, &lease_kind, "owner", js("{'metadata':{'finalizers':null}}")));
+    EXPECT_FALSE(is_there(c.store, &lease_kind, "owner"));
+}
+
+TEST(a_dependent_that_wants_its_own_dependents_kept_or_gone_first_gets_it)
+{
+    CONFORMANCE c = opened();
+    make_lease(&c, "owner", "");
+    make_owned(&c, "orphaning", owner_json(&c, "owner", false), ",'finalizers':['orphan']");
+    make_owned(&c, "waiting", owner_json(&c, "owner", false),
+               ",'finalizers':['foregroundDeletion']");
+    make_owned(&c, "orphan", owner_json(&c, "orphaning", false), "");
+    make_owned(&c, "slow", owner_json(&c, "waiting", true), ",'finalizers':['a.io/x']");
+    remove_it(c.store, &lease_kind, "owner");
+    EVENTUALLY(&c, !is_there(c.store, &lease_kind, "orphaning"));
+    EXPECT_TRUE(is_there(c.store, &lease_kind, "orphan"));
+    EXPECT_TRUE(is_there(c.store, &lease_kind, "waiting"));
+    object_unref(merge(c.store, &lease_kind, "slow", js("{'metadata':{'finalizers':null}}")));
+    EVENTUALLY(&c, !is_there(c.store, &lease_kind, "waiting"));
 }
 
 TEST(foreground_deletion_ends_when_a_dependent_finds_another_owner)

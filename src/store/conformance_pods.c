@@ -11,6 +11,7 @@ TEST(binding_puts_a_pod_on_a_node_once)
     EXPECT_STR(pod->node_name, "n");
     EXPECT_EQ(pod_condition(pod, STR("PodScheduled"))->status, CONDITION_TRUE);
     EXPECT_ERR(store_bind(c.store, STR("default"), STR("a"), STR("m"), &err), err, ERR_CONFLICT);
+    EXPECT_ERR(store_bind(c.store, STR("default"), STR("a"), STR(""), &err), err, ERR_INVALID);
     EXPECT_ERR(store_bind(c.store, STR("default"), STR("z"), STR("m"), &err), err, ERR_NOT_FOUND);
 }
 
@@ -117,6 +118,20 @@ TEST(an_unready_pod_is_evicted_when_enough_others_are_healthy_or_the_policy_allo
     EVENTUALLY(&c, budget_allows(&c, "web", 0));
     EXPECT_ERR(evict(c.store, "well", &err), err, ERR_THROTTLED);
     EXPECT_OK(evict(c.store, "sick-2", &err), err);
+}
+
+TEST(a_budget_that_is_gone_or_is_for_others_does_not_count)
+{
+    CONFORMANCE c = opened();
+    struct err err = { 0 };
+    make_budget(&c, "web", "'minAvailable':1");
+    object_unref(make(c.store, &pdb_kind,
+                      js("{'metadata':{'name':'db'},'spec':{'maxUnavailable':0,"
+                         "'selector':{'matchLabels':{'app':'db'}}}}")));
+    run_pod(c.store, "a", "'app':'web'");
+    EXPECT_ERR(evict(c.store, "a", &err), err, ERR_THROTTLED);
+    remove_it(c.store, &pdb_kind, "web");
+    EXPECT_OK(evict(c.store, "a", &err), err);
 }
 
 TEST(a_pod_with_two_budgets_cannot_be_evicted)

@@ -48,6 +48,10 @@ TEST(selectors_that_cannot_be_understood_are_refused)
                           &(struct list_options){ .field_selector = STR("spec.colour=red") }, &out,
                           &err),
                err, ERR_INVALID);
+    struct watch *w = NULL;
+    EXPECT_ERR(store_watch(c.store, &node_kind,
+                           &(struct watch_options){ .label_selector = STR("a in (") }, &w, &err),
+               err, ERR_INVALID);
     EXPECT_ERR(store_list(c.store, &node_kind,
                           &(struct list_options){ .continue_ = STR("%%%"), .limit = 1 }, &out,
                           &err),
@@ -83,6 +87,26 @@ TEST(pages_show_the_state_of_the_first_one)
     object_list_done(&one);
     object_list_done(&two);
     object_list_done(&three);
+}
+
+TEST(pages_of_a_namespace_end_with_it)
+{
+    CONFORMANCE c = opened();
+    for (char home = 'a'; home <= 'c'; home++) {
+        struct err err = { 0 };
+        object_unref(make(c.store, &namespace_kind, js("{'metadata':{'name':'%c'}}", home)));
+        for (int k = 0; k < 3; k++)
+            EXPECT_OK(store_create(c.store, &lease_kind, (struct str){ &home, 1 },
+                                   js("{'metadata':{'name':'%c%d'}}", home, k), NULL, &err),
+                      err);
+    }
+    struct list_options opts = { .namespace_ = STR("b"), .limit = 2 };
+    struct object_list one = list(&c, &lease_kind, opts);
+    EXPECT_EQ(one.count, 2);
+    EXPECT_STR(one.items[0]->meta.name, "b0");
+    opts.continue_ = str_of(one.continue_);
+    EXPECT_Z(names(&c, &lease_kind, opts), "b2");
+    object_list_done(&one);
 }
 
 /* --- watching --- */

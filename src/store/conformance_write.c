@@ -170,7 +170,7 @@ TEST(spec_and_status_are_written_apart)
     EXPECT_EQ(deployment_of(a)->status.replicas, 0);
 
     AUTO_OBJECT b = merge_status(c.store, &deployment_kind, "web",
-                                 js("{'spec':{'replicas':6},'status':{'replicas':9}}"));
+                                 js("{'spec':{'replicas':6},'new':1,'status':{'replicas':9}}"));
     EXPECT_EQ(deployment_of(b)->spec.replicas.value, 5);
     EXPECT_EQ(deployment_of(b)->status.replicas, 9);
 }
@@ -303,6 +303,8 @@ TEST(metadata_that_is_not_the_writers_is_refused_or_restored)
         enum err_kind kind;
     } cases[] = {
         { "{'metadata':{'name':'b'}}", ERR_INVALID },
+        { "{'metadata':{'namespace':'default'}}", ERR_INVALID },
+        { "{'metadata':{'resourceVersion':'new'}}", ERR_INVALID },
         { "{'metadata':{'uid':'0b3e2a52-0000-4000-8000-000000000000'}}", ERR_CONFLICT },
         { "{'metadata':{'creationTimestamp':'2001-01-01T00:00:00Z'}}", ERR_INVALID },
         { "{'metadata':{'deletionTimestamp':'2001-01-01T00:00:00Z'}}", ERR_INVALID },
@@ -338,6 +340,7 @@ TEST(the_spec_of_a_pod_hardly_changes)
         { "{'spec':{'containers':[{'name':'d','image':'i'}]}}", false },
         { "{'spec':{'tolerations':[{'key':'a','operator':'Exists'}]}}", true },
         { "{'spec':{'tolerations':null}}", false },
+        { "{'spec':{'containers':[]}}", false },
         { "{'spec':{'activeDeadlineSeconds':600}}", true },
     };
     CONFORMANCE c = opened();
@@ -352,6 +355,29 @@ TEST(the_spec_of_a_pod_hardly_changes)
         else
             EXPECT_ERR(rc, err, ERR_INVALID);
     }
+}
+
+TEST(the_gates_of_a_pod_are_only_removed)
+{
+    CONFORMANCE c = opened();
+    struct patch_options opts = { 0 };
+    struct err err = { 0 };
+    object_unref(make(c.store, &pod_kind,
+                      js("{'metadata':{'name':'a'},'spec':{'schedulingGates':[{'name':'a.io/1'},"
+                         "{'name':'a.io/2'}],'containers':[{'name':'c','image':'i'}]}}")));
+    EXPECT_ERR(patch(&c, &pod_kind, "a", opts,
+                     js("{'spec':{'schedulingGates':[{'name':'a.io/3'}]}}"), &err),
+               err, ERR_INVALID);
+    EXPECT_OK(patch(&c, &pod_kind, "a", opts, js("{'spec':{'nodeSelector':{'zone':'b'}}}"), &err),
+              err); /* as long as it is gated */
+    EXPECT_OK(patch(&c, &pod_kind, "a", opts,
+                    js("{'spec':{'schedulingGates':[{'name':'a.io/2'}]}}"), &err),
+              err);
+    EXPECT_OK(patch(&c, &pod_kind, "a", opts, js("{'spec':{'schedulingGates':null}}"), &err), err);
+    AUTO_OBJECT now = get(c.store, &pod_kind, "a");
+    EXPECT_FALSE(pod_is_gated(pod_of(now)));
+    EXPECT_ERR(patch(&c, &pod_kind, "a", opts, js("{'spec':{'nodeSelector':{'zone':'c'}}}"), &err),
+               err, ERR_INVALID);
 }
 
 static const char pool_json[] =
@@ -441,6 +467,32 @@ TEST(a_strategic_patch_merges_containers_by_name)
                   js("{'spec':{'template':{'spec':{'containers':%s}}}}", cases[i].patch), &err),
             err);
         EXPECT_Z(containers(&c), cases[i].want);
+    }
+}
+
+TEST(a_strategic_patch_replaces_deletes_and_keeps_members_as_it_is_told)
+{
+    static const struct {
+        const char *patch;
+        const char *a, *b; /* the labels afterwards; NULL: not there */
+    } cases[] = {
+        { "{'b':'3'}", "1", "3" },
+        { "{'a':null}", NULL, "2" },
+        { "{'$patch':'replace','b':'3'}", NULL, "3" },
+        { "{'$patch':'delete'}", NULL, NULL },
+        { "{'$retainKeys':['b'],'b':'3'}", NULL, "3" },
+    };
+    for (size_t i = 0; i < KV_COUNT_OF(cases); i++) {
+        CONFORMANCE c = opened();
+        struct err err = { 0 };
+        object_unref(
+            make(c.store, &node_kind, js("{'metadata':{'name':'n','labels':{'a':'1','b':'2'}}}")));
+        EXPECT_OK(patch(&c, &node_kind, "n", (struct patch_options){ .type = PATCH_STRATEGIC },
+                        js("{'metadata':{'labels':%s}}", cases[i].patch), &err),
+                  err);
+        AUTO_OBJECT now = get(c.store, &node_kind, "n");
+        EXPECT_STR(str_map_get(&now->meta.labels, STR("a")), cases[i].a);
+        EXPECT_STR(str_map_get(&now->meta.labels, STR("b")), cases[i].b);
     }
 }
 

@@ -212,6 +212,8 @@ static void log_append(struct embedded *e, struct kind_state *ks, const struct o
     /* Nobody but the writer has seen the object yet. */
     ((struct object *)object)->meta.resource_version = ++e->version;
     struct log_event *event = &e->log[e->version % e->log_cap];
+    if (event->ks)
+        event->ks->trimmed = e->version - e->log_cap;
     log_event_done(event);
     *event = (struct log_event){
         .ks = ks,

@@ -21,6 +21,7 @@ struct kind_state {
     const struct kind *kind;
     struct sorted entries; /* "namespace\0name" -> struct entry */
     VEC(struct watcher *) watchers;
+    uint64_t trimmed; /* version of its newest event that is no longer in the log; 0: none */
 };
 
 struct entry {
@@ -32,7 +33,7 @@ struct entry {
 };
 
 struct log_event { /* event number v is in slot v % log_cap */
-    const struct kind_state *ks;
+    struct kind_state *ks;
     const struct object *maybe_old; /* NULL: it was added */
     const struct object *object;    /* removed: its last state, at the version of the removal */
     bool removed;

@@ -114,6 +114,8 @@ TEST(loading_takes_lists_skips_foreign_kinds_and_names_the_bad_object)
 
     EXPECT_ERR(embedded_load(w->e, str_of(text), &loaded, &err), err, ERR_EXISTS);
     EXPECT_HAS(str_of(err.text), "Node/node-1");
+    EXPECT_ERR(embedded_load(w->e, STR("metadata: {name: a}\n"), &loaded, &err), err, ERR_INVALID);
+    EXPECT_ERR(embedded_load(w->e, STR("[1]"), &loaded, &err), err, ERR_INVALID);
     EXPECT_ERR(embedded_load(w->e, STR("a: [\n"), &loaded, &err), err, ERR_INVALID);
     EXPECT_HAS(str_of(err.text), "line 2");
 }

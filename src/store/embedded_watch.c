@@ -124,10 +124,13 @@ static int next_locked(struct watcher *w, struct watch_event *out, struct err *e
         *out = (struct watch_event){ EVENT_ADDED, object, object->meta.resource_version };
         return 1;
     }
-    if (w->next < log_first(e))
+    if (w->next <= w->ks->trimmed)
         return err_set(err, ERR_GONE, "watch %s: version %" PRIu64 " is no longer kept: list again",
                        w->ks->kind->plural, w->next);
 
+    /* What was trimmed before here was of other kinds: a quiet watch does not grow old. */
+    if (w->next < log_first(e))
+        w->next = log_first(e);
     for (; w->next <= e->version; w->next++) {
         if (e->faults.event_delay_ns && visible_ns(e, w->next) > clock_mono_ns(e->clock))
             break;
@@ -230,10 +233,10 @@ int embedded_watch(struct embedded *e, struct kind_state *ks, const struct watch
         return err_set(err, ERR_GONE,
                        "watch %s: too large resource version: %" PRIu64 ", current: %" PRIu64,
                        ks->kind->plural, from, e->version);
-    if (from > 0 && from + 1 < log_first(e))
+    if (from > 0 && from < ks->trimmed)
         return err_set(err, ERR_GONE,
                        "watch %s: too old resource version: %" PRIu64 " (%" PRIu64 ")",
-                       ks->kind->plural, from, log_first(e));
+                       ks->kind->plural, from, ks->trimmed);
     struct watcher *w = kv_calloc(1, sizeof *w);
     if (selection_init(&w->sel, ks, opts->namespace_, opts->label_selector, opts->field_selector,
                        err) < 0) {

@@ -32,6 +32,25 @@ TEST(a_watch_that_fell_behind_is_told_to_list_again)
     watch_close(late);
 }
 
+TEST(a_watch_of_a_quiet_kind_outlives_the_history_of_busy_ones)
+{
+    AUTO(world) w = world_new((struct embedded_options){ .history_max = 4 });
+    struct watch *quiet =
+        watch(w->store, &priority_class_kind,
+              (struct watch_options){ .resource_version = embedded_version(w->e) });
+    make_node(w->store, "busy");
+    for (int i = 0; i < 20; i++)
+        object_unref(
+            merge(w->store, &node_kind, "busy", js("{'metadata':{'labels':{'n':'%d'}}}", i)));
+    EXPECT_Z(event_text(quiet, NULL), "");
+    struct err err = { 0 };
+    EXPECT_OK(store_create(w->store, &priority_class_kind, STR(""),
+                           js("{'metadata':{'name':'late'},'value':1}"), NULL, &err),
+              err);
+    EXPECT_Z(event_text(quiet, NULL), "ADDED late");
+    watch_close(quiet);
+}
+
 TEST(a_page_whose_first_one_is_too_old_is_gone)
 {
     AUTO(world) w = world_new((struct embedded_options){ .history_max = 4 });

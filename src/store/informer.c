@@ -104,7 +104,6 @@ static void change(struct informer *inf, const struct object *maybe_old,
     AUTO_BUF key = { 0 };
 
     key_of(maybe_new ? maybe_new : maybe_old, &key);
-    AUTO_OBJECT kept = maybe_new ? object_ref(maybe_new) : NULL; /* while handlers see it */
     pthread_mutex_lock(&inf->lock);
     vec_each(&inf->indexes, struct index, index)
         index_change(index, maybe_old, maybe_new);
@@ -114,6 +113,7 @@ static void change(struct informer *inf, const struct object *maybe_old,
         sorted_remove(&inf->cache, buf_str(&key));
     pthread_mutex_unlock(&inf->lock);
 
+    /* Nobody else changes the cache, so its reference to the new one lasts. */
     vec_each(&inf->handlers, struct handler, h)
         h->fn(h->ctx, maybe_old, maybe_new);
     object_unref(maybe_old);

@@ -188,6 +188,39 @@ TEST(a_list_in_pages_is_a_list)
     EXPECT_Z(told(w), "+a +b +c +d +e");
 }
 
+TEST(bookmarks_move_the_version_while_nothing_happens)
+{
+    AUTO(scene) w = nodes_scene((struct embedded_options){ .bookmark_every = 5 });
+    informer_pump(w->inf);
+    for (int i = 0; i < 5; i++)
+        object_unref(make(w->store, &pod_kind,
+                          js("{'metadata':{'name':'p%d'},"
+                             "'spec':{'containers':[{'name':'c','image':'i'}]}}",
+                             i)));
+    EXPECT_EQ(informer_pump(w->inf), 0);
+    EXPECT_EQ(informer_version(w->inf), embedded_version(w->e));
+}
+
+TEST(a_list_can_be_of_one_namespace)
+{
+    AUTO(scene) w = scene_new(&pod_kind, (struct embedded_options){ .auto_namespaces = true },
+                              (struct informer_options){ 0 });
+    struct object_list found = { 0 };
+    struct err err = { 0 };
+    make_pod(w->store, "here", "");
+    EXPECT_OK(store_create(w->store, &pod_kind, STR("other"),
+                           js("{'metadata':{'name':'there'},"
+                              "'spec':{'containers':[{'name':'c','image':'i'}]}}"),
+                           NULL, &err),
+              err);
+    informer_pump(w->inf);
+    EXPECT_EQ(informer_count(w->inf), 2);
+    informer_list(w->inf, STR("other"), &found);
+    EXPECT_EQ(found.count, 1);
+    EXPECT_STR(found.items[0]->meta.name, "there");
+    object_list_done(&found);
+}
+
 /* --- waiting --- */
 
 TEST(a_caller_waits_until_the_cache_has_its_own_write)
