@@ -178,8 +178,7 @@ static void report(size_t pod_count)
            "peak_kb=%ld hash=%016" PRIx64 "\n",
            pod_count, (double)sum.decode_ns / (double)sum.bare_ns, (double)r.heap_bytes / n,
            (double)r.rss_bytes / n, (double)r.own_bytes / n, r.shared.shared_count,
-           (double)r.text_bytes / n, (double)sum.bare_ns / n / 1e3,
-           (double)sum.decode_ns / n / 1e3,
+           (double)r.text_bytes / n, (double)sum.bare_ns / n / 1e3, (double)sum.decode_ns / n / 1e3,
            (double)r.text_bytes / ((double)sum.decode_ns / 1e9) / 1e6, usage.ru_maxrss, r.hash);
     fflush(stdout);
 }

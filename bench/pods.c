@@ -87,8 +87,9 @@ static void add_metadata(struct pod_draw *d)
     add_time(o, d->minute, 7);
     buf_addf(o, ",\"labels\":{\"app\":\"%s-%u\",", w->app, w->ix);
     if (w->owner == OWNER_STATEFUL_SET)
-        buf_addf(o, "\"apps.kubernetes.io/pod-index\":\"%u\",\"controller-revision-hash\":\"%s-%u-%s\",",
-                 d->ordinal, w->app, w->ix, w->hash);
+        buf_addf(
+            o, "\"apps.kubernetes.io/pod-index\":\"%u\",\"controller-revision-hash\":\"%s-%u-%s\",",
+            d->ordinal, w->app, w->ix, w->hash);
     else if (w->owner == OWNER_REPLICA_SET)
         buf_addf(o, "\"pod-template-hash\":\"%s\",", w->hash);
     else
@@ -98,12 +99,17 @@ static void add_metadata(struct pod_draw *d)
         buf_addf(o, "\"statefulset.kubernetes.io/pod-name\":\"%s\",", d->name);
     buf_addf(o, "\"team\":\"%s\"},", w->team);
     if (w->annotations)
-        buf_addz(o, "\"annotations\":{\"prometheus.io/port\":\"9090\",\"prometheus.io/scrape\":\"true\"},");
-    buf_addf(o, "\"ownerReferences\":[{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s-%u\","
-                "\"uid\":\"%s\",\"controller\":true,\"blockOwnerDeletion\":true}],",
+        buf_addz(
+            o,
+            "\"annotations\":{\"prometheus.io/port\":\"9090\",\"prometheus.io/scrape\":\"true\"},");
+    buf_addf(o,
+             "\"ownerReferences\":[{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s-%u\","
+             "\"uid\":\"%s\",\"controller\":true,\"blockOwnerDeletion\":true}],",
              owner_versions[w->owner], owner_kinds[w->owner], w->app, w->ix, w->uid);
-    buf_addz(o, "\"managedFields\":[{\"manager\":\"kubelet\",\"operation\":\"Update\",\"apiVersion\":\"v1\","
-                "\"time\":");
+    buf_addz(
+        o,
+        "\"managedFields\":[{\"manager\":\"kubelet\",\"operation\":\"Update\",\"apiVersion\":\"v1\","
+        "\"time\":");
     add_time(o, d->minute + 1, 9);
     buf_addz(o, ",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":{\"f:status\":{\"f:conditions\":"
                 "{\"k:{\\\"type\\\":\\\"Ready\\\"}\":{\".\":{},\"f:status\":{},\"f:type\":{}}},"
@@ -118,15 +124,18 @@ static void add_volumes(struct pod_draw *d)
     if (d->w->owner == OWNER_STATEFUL_SET)
         buf_addf(o, "{\"name\":\"data\",\"persistentVolumeClaim\":{\"claimName\":\"data-%s\"}},",
                  d->name);
-    buf_addf(o, "{\"name\":\"kube-api-access-%s\",\"projected\":{\"sources\":[{\"serviceAccountToken\":"
-                "{\"path\":\"token\"}}]}}],",
-             d->token);
+    buf_addf(
+        o,
+        "{\"name\":\"kube-api-access-%s\",\"projected\":{\"sources\":[{\"serviceAccountToken\":"
+        "{\"path\":\"token\"}}]}}],",
+        d->token);
 }
 
 static void add_probe(struct buf *o, const char *name)
 {
-    buf_addf(o, "\"%s\":{\"httpGet\":{\"path\":\"/healthz\",\"port\":8080,\"scheme\":\"HTTP\"},"
-                "\"periodSeconds\":10},",
+    buf_addf(o,
+             "\"%s\":{\"httpGet\":{\"path\":\"/healthz\",\"port\":8080,\"scheme\":\"HTTP\"},"
+             "\"periodSeconds\":10},",
              name);
 }
 
@@ -141,11 +150,13 @@ static void add_container(struct pod_draw *d, uint32_t ix, bool init)
     if (ix == 0 && !init)
         buf_addz(o, "\"ports\":[{\"name\":\"http\",\"containerPort\":8080,\"protocol\":\"TCP\"}],");
     buf_addz(o, "\"env\":[{\"name\":\"LOG_LEVEL\",\"value\":\"info\"}],");
-    buf_addf(o, "\"resources\":{\"limits\":{\"memory\":\"%uMi\"},"
-                "\"requests\":{\"cpu\":\"%um\",\"memory\":\"%uMi\"}},",
+    buf_addf(o,
+             "\"resources\":{\"limits\":{\"memory\":\"%uMi\"},"
+             "\"requests\":{\"cpu\":\"%um\",\"memory\":\"%uMi\"}},",
              w->memory_mi / part, w->cpu_milli / part, w->memory_mi / part);
-    buf_addf(o, "\"volumeMounts\":[{\"name\":\"kube-api-access-%s\",\"readOnly\":true,"
-                "\"mountPath\":\"/var/run/secrets/kubernetes.io/serviceaccount\"}],",
+    buf_addf(o,
+             "\"volumeMounts\":[{\"name\":\"kube-api-access-%s\",\"readOnly\":true,"
+             "\"mountPath\":\"/var/run/secrets/kubernetes.io/serviceaccount\"}],",
              d->token);
     if (w->probes && ix == 0 && !init)
         add_probe(o, "readinessProbe");
@@ -157,20 +168,28 @@ static void add_placement(struct pod_draw *d)
     const struct workload *w = d->w;
     struct buf *o = d->out;
     if (w->affinity)
-        buf_addf(o, "\"affinity\":{\"podAntiAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":"
-                    "[{\"weight\":100,\"podAffinityTerm\":{\"labelSelector\":{\"matchLabels\":{\"app\":\"%s-%u\"}},"
-                    "\"topologyKey\":\"kubernetes.io/hostname\"}}]}},",
-                 w->app, w->ix);
+        buf_addf(
+            o,
+            "\"affinity\":{\"podAntiAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":"
+            "[{\"weight\":100,\"podAffinityTerm\":{\"labelSelector\":{\"matchLabels\":{\"app\":\"%s-%u\"}},"
+            "\"topologyKey\":\"kubernetes.io/hostname\"}}]}},",
+            w->app, w->ix);
     buf_addz(o, "\"schedulerName\":\"default-scheduler\",\"tolerations\":[");
     if (w->tolerations)
-        buf_addf(o, "{\"key\":\"dedicated\",\"operator\":\"Equal\",\"value\":\"%s\",\"effect\":\"NoSchedule\"},",
-                 w->team);
-    buf_addz(o, "{\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\","
-                "\"tolerationSeconds\":300}],\"priority\":0");
+        buf_addf(
+            o,
+            "{\"key\":\"dedicated\",\"operator\":\"Equal\",\"value\":\"%s\",\"effect\":\"NoSchedule\"},",
+            w->team);
+    buf_addz(
+        o,
+        "{\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\","
+        "\"tolerationSeconds\":300}],\"priority\":0");
     if (w->spread)
-        buf_addf(o, ",\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"topology.kubernetes.io/zone\","
-                    "\"whenUnsatisfiable\":\"ScheduleAnyway\",\"labelSelector\":{\"matchLabels\":{\"app\":\"%s-%u\"}}}]",
-                 w->app, w->ix);
+        buf_addf(
+            o,
+            ",\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"topology.kubernetes.io/zone\","
+            "\"whenUnsatisfiable\":\"ScheduleAnyway\",\"labelSelector\":{\"matchLabels\":{\"app\":\"%s-%u\"}}}]",
+            w->app, w->ix);
 }
 
 static void add_spec(struct pod_draw *d)
@@ -190,9 +209,10 @@ static void add_spec(struct pod_draw *d)
             buf_addc(o, ',');
         add_container(d, i, false);
     }
-    buf_addf(o, "],\"restartPolicy\":\"%s\",\"terminationGracePeriodSeconds\":30,"
-                "\"dnsPolicy\":\"ClusterFirst\",\"serviceAccountName\":\"%s\",\"nodeName\":\"%s\","
-                "\"securityContext\":{},",
+    buf_addf(o,
+             "],\"restartPolicy\":\"%s\",\"terminationGracePeriodSeconds\":30,"
+             "\"dnsPolicy\":\"ClusterFirst\",\"serviceAccountName\":\"%s\",\"nodeName\":\"%s\","
+             "\"securityContext\":{},",
              w->owner == OWNER_JOB ? "Never" : "Always", w->app, d->node);
     if (w->owner == OWNER_STATEFUL_SET)
         buf_addf(o, "\"hostname\":\"%s\",\"subdomain\":\"%s\",", d->name, w->app);
@@ -222,9 +242,10 @@ static void add_container_status(struct pod_draw *d, uint32_t ix, bool init)
         buf_addz(o, "\"running\":{\"startedAt\":");
         add_time(o, d->minute + 1, d->ordinal);
     }
-    buf_addf(o, "}},\"lastState\":{},\"ready\":true,\"restartCount\":0,"
-                "\"image\":\"reg.example.io/%s/%s-%u:1.%u.%u\","
-                "\"imageID\":\"sha256:%064u\",\"containerID\":\"containerd://",
+    buf_addf(o,
+             "}},\"lastState\":{},\"ready\":true,\"restartCount\":0,"
+             "\"image\":\"reg.example.io/%s/%s-%u:1.%u.%u\","
+             "\"imageID\":\"sha256:%064u\",\"containerID\":\"containerd://",
              w->team, w->app, ix, w->ix % 30, w->ix % 7, w->ix);
     add_hex(d->rng, o, 64);
     buf_addf(o, "\",\"started\":%s}", init ? "false" : "true");
@@ -244,8 +265,10 @@ static void add_status(struct pod_draw *d)
     add_condition(d, "ContainersReady", d->minute + 1, d->ordinal);
     buf_addc(o, ',');
     add_condition(d, "PodScheduled", d->minute, 8);
-    buf_addf(o, "],\"hostIP\":\"10.0.%u.%u\",\"podIP\":\"%s\",\"podIPs\":[{\"ip\":\"%s\"}],\"startTime\":",
-             d->ordinal % 250, d->minute % 250, d->ip, d->ip);
+    buf_addf(
+        o,
+        "],\"hostIP\":\"10.0.%u.%u\",\"podIP\":\"%s\",\"podIPs\":[{\"ip\":\"%s\"}],\"startTime\":",
+        d->ordinal % 250, d->minute % 250, d->ip, d->ip);
     add_time(o, d->minute, 8);
     if (w->init_containers) {
         buf_addz(o, ",\"initContainerStatuses\":[");

@@ -26,8 +26,8 @@ static const struct field taint_fields[] = {
 const struct schema taint_schema = SCHEMA("Taint", struct taint, taint_fields);
 
 /* An empty string is as good as none: any effect, operator Equal. */
-static const char *const toleration_effects[] = { "NoSchedule", "PreferNoSchedule", "NoExecute",
-                                                  "", NULL };
+static const char *const toleration_effects[] = { "NoSchedule", "PreferNoSchedule", "NoExecute", "",
+                                                  NULL };
 static const char *const toleration_ops[] = { "Exists", "Equal", "Lt", "Gt", "", NULL };
 static const struct rule toleration_effect_rule = { .enums = toleration_effects };
 static const struct rule toleration_op_rule = { .enums = toleration_ops };
@@ -118,8 +118,8 @@ bool toleration_tolerates(const struct toleration *tol, const struct taint *tain
 
 /* --- requirements on labels --- */
 
-const char *const requirement_op_names[] = { "In", "NotIn", "Exists", "DoesNotExist", "Gt",
-                                             "Lt", "Gte",   "Lte",    NULL };
+const char *const requirement_op_names[] = { "In",  "NotIn", "Exists", "DoesNotExist", "Gt", "Lt",
+                                             "Gte", "Lte",   NULL };
 static const char *const selector_ops[] = { "In", "NotIn", "Exists", "DoesNotExist", NULL };
 static const char *const node_ops[] = { "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", NULL };
 static const struct rule selector_op_rule = { .enums = selector_ops };
@@ -177,9 +177,8 @@ static const struct field node_field_fields[] = {
 const struct schema selector_expression_schema =
     SCHEMA("LabelSelectorRequirement", struct expression, selector_expression_fields,
            .cel = selector_values_cel);
-const struct schema node_expression_schema =
-    SCHEMA("NodeSelectorRequirement", struct expression, node_expression_fields,
-           .cel = node_values_cel);
+const struct schema node_expression_schema = SCHEMA("NodeSelectorRequirement", struct expression,
+                                                    node_expression_fields, .cel = node_values_cel);
 
 /* Of a node's fields only the name can be asked for, and only one. */
 static bool is_node_name(const json_val *self, const json_val *old KV_UNUSED)

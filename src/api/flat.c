@@ -3,7 +3,7 @@
  * the bytes, so offsets are held, never addresses, across an append. */
 #include "api/flat.h"
 
-#include "api/bytes.h"
+#include "api/schema_plan.h"
 
 #define STRUCT_ALIGN 8 /* of everything that tables describe */
 
@@ -26,6 +26,7 @@ void flat_clear(struct flat *flat)
 static __attribute__((noinline)) void flat_grow(struct flat *flat, size_t need)
 {
     size_t cap = flat->cap ? flat->cap * 2 : 1024;
+    KV_ASSERT(need <= UINT32_MAX);
     while (cap < need)
         cap *= 2;
     flat->bytes = kv_realloc(flat->bytes, cap, 1);
@@ -36,7 +37,6 @@ static __attribute__((noinline)) void flat_grow(struct flat *flat, size_t need)
 static inline size_t flat_append(struct flat *flat, size_t bytes)
 {
     size_t at = flat->len;
-    KV_ASSERT(bytes <= UINT32_MAX - at);
     if (KV_UNLIKELY(flat->cap - at < bytes))
         flat_grow(flat, at + bytes);
     flat->len = at + bytes;
@@ -66,7 +66,7 @@ static inline void put_pointer(struct flat *flat, size_t at, size_t target)
 
 /* --- what the copied structs at an offset point at --- */
 
-static void append_str(struct flat *flat, size_t at)
+static inline __attribute__((always_inline)) void append_str(struct flat *flat, size_t at)
 {
     struct str s = *(const struct str *)flat_at(flat, at);
     if (!s.p)
@@ -87,10 +87,10 @@ static void append_struct(struct flat *flat, size_t at, const struct schema *sch
 static size_t append_items(struct flat *flat, const struct field *f, const void *items,
                            uint32_t count)
 {
-    size_t size = f->type == FIELD_STRS      ? sizeof(struct str) :
-                  f->type == FIELD_STR_MAP   ? sizeof(struct str_pair) :
-                  f->type == FIELD_RESOURCES ? sizeof(struct resource) :
-                                               f->sub->size;
+    size_t size = f->type == FIELD_STRS        ? sizeof(struct str)
+                  : f->type == FIELD_STR_MAP   ? sizeof(struct str_pair)
+                  : f->type == FIELD_RESOURCES ? sizeof(struct resource)
+                                               : f->sub->size;
     size_t start = flat_copy(flat, items, count * size);
     size_t at = start;
     for (uint32_t i = 0; i < count; i++, at += size) {
@@ -120,10 +120,9 @@ static void append_pointee(struct flat *flat, size_t at, const struct field *f, 
 
 static void append_struct(struct flat *flat, size_t at, const struct schema *schema)
 {
-    const struct field *end = schema->fields + schema->field_count;
-    for (const struct field *f = schema->fields; f < end; f++) {
-        if (f->unkept || f->type < FIELD_FIRST_POINTING)
-            continue;
+    const struct schema_plan *plan = schema_plan(schema);
+    for (uint32_t i = 0; i < plan->pointing_count; i++) {
+        const struct field *f = plan->pointing[i];
         size_t here = at + f->offset;
         if (f->type == FIELD_STRUCT)
             append_struct(flat, here, f->sub);

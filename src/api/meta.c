@@ -40,7 +40,8 @@ static const struct schema owner_ref_schema =
 static bool has_one_controller(const json_val *self, const json_val *old KV_UNUSED)
 {
     uint32_t count = 0;
-    json_each_item(self, owner) count += json_bool(json_get(owner, STR("controller")));
+    json_each_item(self, owner)
+        count += json_bool(json_get(owner, STR("controller")));
     return count <= 1;
 }
 
@@ -61,7 +62,8 @@ static const struct rule owners_rule = { .cel = owners_cel,
 static bool annotations_fit(const json_val *self, const json_val *old KV_UNUSED)
 {
     size_t bytes = 0;
-    json_each_member(self, key, value) bytes += json_str(key).len + json_str(value).len;
+    json_each_member(self, key, value)
+        bytes += json_str(key).len + json_str(value).len;
     return bytes <= ANNOTATIONS_BYTES_MAX;
 }
 

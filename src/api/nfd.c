@@ -12,6 +12,7 @@ static const struct schema flag_schema = {
     .name = "Nil",
     .size = sizeof(struct feature_flag),
     .align = _Alignof(struct feature_flag),
+    .slot = &(struct schema_plan_slot){ NULL },
 };
 
 #define T struct feature_flags

@@ -189,8 +189,7 @@ static const void *pool_intern(struct object_pool *pool, const struct field *fie
 
 static void shared_unref(const void *bytes)
 {
-    struct shared *block =
-        (struct shared *)((uintptr_t)bytes - offsetof(struct shared, bytes));
+    struct shared *block = (struct shared *)((uintptr_t)bytes - offsetof(struct shared, bytes));
     /* Not the last: no lock. */
     unsigned refs = atomic_load_explicit(&block->refs, memory_order_relaxed);
     while (refs > 1) {

@@ -202,8 +202,7 @@ int64_t pod_host_port(const struct pod_spec *spec, const struct container_port *
     return port->host_port;
 }
 
-struct str pod_volume_claim(const struct pod *pod, const struct volume *volume,
-                            struct arena *arena)
+struct str pod_volume_claim(const struct pod *pod, const struct volume *volume, struct arena *arena)
 {
     if (volume->claim.name.p)
         return volume->claim.name;
@@ -237,8 +236,9 @@ static struct str or_empty(struct str s)
 /* The field selectors that the API server has for pods. */
 static struct str field(const struct object *object, struct str path)
 {
-    static const char *const phases[] = { "", "Pending", "Running", "Succeeded", "Failed",
-                                          "Unknown" };
+    static const char *const phases[] = {
+        "", "Pending", "Running", "Succeeded", "Failed", "Unknown"
+    };
     static const char *const restarts[] = { "Always", "Always", "OnFailure", "Never" };
     const struct pod *pod = pod_of(object);
 

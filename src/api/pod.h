@@ -205,7 +205,7 @@ enum pod_phase {
 
 struct pod_condition {
     struct str type, reason, message;
-    uint8_t status; /* enum condition_status */
+    uint8_t status;        /* enum condition_status */
     int64_t transition_us; /* of a pod always 0: see pod_condition_us */
 };
 
@@ -245,7 +245,7 @@ struct pod_status {
     struct str reason; /* "Evicted", "NodeLost" */
     struct str nominated_node;
     LIST(struct container_status) init_containers, containers;
-    struct str resize; /* in-place resize of older servers: "Infeasible" */
+    struct str resize;       /* in-place resize of older servers: "Infeasible" */
     LIST(struct pod_ip) ips; /* moved to pod.ips */
     int64_t start_us;        /* moved to pod.start_us */
 };
@@ -260,7 +260,7 @@ struct pod {
     LIST(struct volume) volumes;
     struct str node_name; /* empty or absent: not bound */
     LIST(struct pod_ip) ips;
-    int64_t start_us;    /* 0: not started */
+    int64_t start_us;   /* 0: not started */
     struct str moments; /* packed times: pod_condition_us, pod_container_times */
 };
 extern const struct schema pod_schema;
@@ -291,7 +291,7 @@ bool pod_is_terminating(const struct pod *pod); /* has a deletion timestamp */
 bool pod_is_ready(const struct pod *pod);
 bool pod_is_scheduled(const struct pod *pod); /* bound to a node */
 bool pod_is_gated(const struct pod *pod);
-bool pod_is_mirror(const struct pod *pod); /* the API server's image of a static pod */
+bool pod_is_mirror(const struct pod *pod);   /* the API server's image of a static pod */
 bool pod_is_critical(const struct pod *pod); /* system-cluster-critical, system-node-critical */
 
 /* The port of the host that `port` takes, or 0. */

@@ -198,7 +198,8 @@ static void check_init_container(struct spec_check *c, const json_val *container
     for (size_t i = 0; i < KV_COUNT_OF(for_sidecars); i++) {
         struct path here = field_at(path, for_sidecars[i]);
         if (is_set(container, for_sidecars[i]))
-            report_add(c->report, PROBLEM_ERROR, &here, json_get(container, str_of(for_sidecars[i])),
+            report_add(c->report, PROBLEM_ERROR, &here,
+                       json_get(container, str_of(for_sidecars[i])),
                        "is not for init containers that run to their end, expected restartPolicy: "
                        "Always");
     }
@@ -333,10 +334,9 @@ static void check_pod_affinity(struct spec_check *c, const char *kind)
 void pod_spec_check(const struct pod_spec *typed, const json_val *spec, const struct path *path,
                     struct report *report)
 {
-    struct spec_check c = { .spec = spec,
-                            .path = path,
-                            .report = report,
-                            .host_network = typed->host_network };
+    struct spec_check c = {
+        .spec = spec, .path = path, .report = report, .host_network = typed->host_network
+    };
 
     check_resource_claims(&c);
     check_containers(&c, "initContainers", typed->init_containers.items,
@@ -403,7 +403,8 @@ static void requests_from_limits(struct json_build *b, json_mut *container)
     if (!json_mut_is_object(limits) || json_mut_count(limits) == 0)
         return;
     json_mut *requests = json_mut_object(b, resources, STR("requests"));
-    json_each_mut_member(limits, key, value) {
+    json_each_mut_member(limits, key, value)
+    {
         if (!json_mut_get(requests, json_mut_str(key)))
             json_set(b, requests, json_mut_str(key), json_mut_copy(b, value));
     }

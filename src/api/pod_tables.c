@@ -3,7 +3,14 @@
 #include "api/pod_tables.h"
 
 #define REQUIRED .flags = FIELD_REQUIRED
-#define ENUMS(...) &(const struct rule){ .enums = (const char *const[]){ __VA_ARGS__, NULL } }
+#define ENUMS(...)                                                                                 \
+    &(const struct rule)                                                                           \
+    {                                                                                              \
+        .enums = (const char *const[])                                                             \
+        {                                                                                          \
+            __VA_ARGS__, NULL                                                                      \
+        }                                                                                          \
+    }
 #define KEYED_BY(...)                                                                              \
     .list_kind = LIST_MAP, .map_keys = (const char *const[])                                       \
     {                                                                                              \
@@ -55,9 +62,9 @@ static const struct schema needs_schema =
 
 /* --- containers --- */
 
-static const struct rule protocol_rule = {
-    .enums = (const char *const[]){ "TCP", "UDP", "SCTP", NULL }, .dflt = "\"TCP\""
-};
+static const struct rule protocol_rule = { .enums =
+                                               (const char *const[]){ "TCP", "UDP", "SCTP", NULL },
+                                           .dflt = "\"TCP\"" };
 static const struct rule host_port_rule = { .min = { 0, true }, .max = { 65535, true } };
 
 #define T struct container_port
@@ -69,17 +76,15 @@ static const struct field port_fields[] = {
     FIELD(STR, host_ip, "hostIP", NULL),
 };
 #undef T
-static const struct schema port_schema = SCHEMA("ContainerPort", struct container_port, port_fields);
+static const struct schema port_schema =
+    SCHEMA("ContainerPort", struct container_port, port_fields);
 
-static const struct rule pull_policy_rule = {
-    .enums = (const char *const[]){ "Always", "IfNotPresent", "Never", NULL }
-};
-static const struct rule container_restart_rule = {
-    .enums = (const char *const[]){ "Always", "Never", "OnFailure", NULL }
-};
-static const struct rule message_policy_rule = {
-    .enums = (const char *const[]){ "File", "FallbackToLogsOnError", NULL }
-};
+static const struct rule pull_policy_rule = { .enums = (const char *const[]){
+                                                  "Always", "IfNotPresent", "Never", NULL } };
+static const struct rule container_restart_rule = { .enums = (const char *const[]){
+                                                        "Always", "Never", "OnFailure", NULL } };
+static const struct rule message_policy_rule = { .enums = (const char *const[]){
+                                                     "File", "FallbackToLogsOnError", NULL } };
 static const struct rule mounts_rule = { KEYED_BY("mountPath") };
 static const struct rule devices_rule = { KEYED_BY("devicePath") };
 
@@ -198,9 +203,8 @@ const struct schema affinity_schema = SCHEMA("Affinity", struct affinity, affini
 /* --- topology spread --- */
 
 static const struct rule skew_rule = { .format = "int32", .min = { 1, true } };
-static const struct rule inclusion_rule = {
-    .enums = (const char *const[]){ "Ignore", "Honor", NULL }
-};
+static const struct rule inclusion_rule = { .enums =
+                                                (const char *const[]){ "Ignore", "Honor", NULL } };
 
 static bool domains_do_not_schedule(const json_val *self, const json_val *old KV_UNUSED)
 {
@@ -234,8 +238,8 @@ static const struct field spread_fields[] = {
     FIELD(STRS, match_label_keys, "matchLabelKeys", NULL, .rule = &label_keys_rule),
 };
 #undef T
-static const struct schema spread_schema = SCHEMA(
-    "TopologySpreadConstraint", struct spread_constraint, spread_fields, .cel = spread_cel);
+static const struct schema spread_schema =
+    SCHEMA("TopologySpreadConstraint", struct spread_constraint, spread_fields, .cel = spread_cel);
 static const struct rule spread_list_rule = { KEYED_BY("topologyKey", "whenUnsatisfiable") };
 
 /* --- volumes --- */
@@ -246,8 +250,8 @@ static const struct field claim_source_fields[] = {
     FIELD(BOOL, read_only, "readOnly", NULL),
 };
 #undef T
-static const struct schema claim_source_schema = SCHEMA(
-    "PersistentVolumeClaimVolumeSource", struct volume_claim_source, claim_source_fields);
+static const struct schema claim_source_schema =
+    SCHEMA("PersistentVolumeClaimVolumeSource", struct volume_claim_source, claim_source_fields);
 
 #define T struct volume_id_source
 static const struct field csi_source_fields[] = {
@@ -313,8 +317,8 @@ static const struct field volume_template_spec_fields[] = {
     CHECKED(STR, "volumeAttributesClassName"),
 };
 #undef T
-static const struct schema volume_template_spec_schema = SCHEMA(
-    "PersistentVolumeClaimSpec", struct volume_template_spec, volume_template_spec_fields);
+static const struct schema volume_template_spec_schema =
+    SCHEMA("PersistentVolumeClaimSpec", struct volume_template_spec, volume_template_spec_fields);
 
 #define T struct volume_template
 static const struct field volume_template_fields[] = {
@@ -322,8 +326,8 @@ static const struct field volume_template_fields[] = {
     FIELD(STRUCT, spec, "spec", NULL, REQUIRED, .sub = &volume_template_spec_schema),
 };
 #undef T
-static const struct schema volume_template_schema = SCHEMA(
-    "PersistentVolumeClaimTemplate", struct volume_template, volume_template_fields);
+static const struct schema volume_template_schema =
+    SCHEMA("PersistentVolumeClaimTemplate", struct volume_template, volume_template_fields);
 
 #define T struct volume_ephemeral_source
 static const struct field ephemeral_source_fields[] = {
@@ -331,8 +335,8 @@ static const struct field ephemeral_source_fields[] = {
           .sub = &volume_template_schema),
 };
 #undef T
-static const struct schema ephemeral_source_schema = SCHEMA(
-    "EphemeralVolumeSource", struct volume_ephemeral_source, ephemeral_source_fields);
+static const struct schema ephemeral_source_schema =
+    SCHEMA("EphemeralVolumeSource", struct volume_ephemeral_source, ephemeral_source_fields);
 
 #define T struct volume
 static const struct field volume_fields[] = {
@@ -413,8 +417,8 @@ static const struct rule restart_rule = {
 static const struct rule grace_rule = { .min = { 0, true }, .dflt = "30" };
 static const struct rule deadline_rule = { .min = { 1, true }, .max = { INT32_MAX, true } };
 static const struct rule dns_policy_rule = {
-    .enums = (const char *const[]){ "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None",
-                                    NULL },
+    .enums =
+        (const char *const[]){ "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None", NULL },
     .dflt = "\"ClusterFirst\"",
 };
 static const struct rule scheduler_rule = { .dflt = "\"default-scheduler\"" };
@@ -429,8 +433,7 @@ static const struct field pod_spec_fields[] = {
           .rule = &by_name_rule),
     FIELD(LIST, containers, "containers", NULL, REQUIRED, .sub = &container_schema,
           .rule = &containers_rule),
-    CHECKED(LIST, "ephemeralContainers", .sub = &ephemeral_container_schema,
-            .rule = &by_name_rule),
+    CHECKED(LIST, "ephemeralContainers", .sub = &ephemeral_container_schema, .rule = &by_name_rule),
     FIELD(ENUM, restart_policy, "restartPolicy", NULL, .rule = &restart_rule),
     FIELD(MAYBE_INT, termination_grace_s, "terminationGracePeriodSeconds", NULL,
           .rule = &grace_rule),

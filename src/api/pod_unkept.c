@@ -3,7 +3,14 @@
 #include "api/pod_tables.h"
 
 #define REQUIRED .flags = FIELD_REQUIRED
-#define ENUMS(...) &(const struct rule){ .enums = (const char *const[]){ __VA_ARGS__, NULL } }
+#define ENUMS(...)                                                                                 \
+    &(const struct rule)                                                                           \
+    {                                                                                              \
+        .enums = (const char *const[])                                                             \
+        {                                                                                          \
+            __VA_ARGS__, NULL                                                                      \
+        }                                                                                          \
+    }
 
 /* A port's name is an IANA service name: up to 15 of a-z, 0-9 and single hyphens, one letter. */
 static const char *port_name_problem(struct str s)
@@ -130,7 +137,8 @@ static const struct field field_ref_fields[] = {
     CHECKED(STR, "apiVersion"),
     CHECKED(STR, "fieldPath", REQUIRED, .rule = &text_rule),
 };
-static const struct schema field_ref_schema = SCHEMA_CHECKED("ObjectFieldSelector", field_ref_fields);
+static const struct schema field_ref_schema =
+    SCHEMA_CHECKED("ObjectFieldSelector", field_ref_fields);
 
 static const struct field resource_ref_fields[] = {
     CHECKED(STR, "containerName"),
@@ -299,8 +307,7 @@ static const struct field pod_security_fields[] = {
     CHECKED(STRUCT, "appArmorProfile", .sub = &profile_schema),
     CHECKED(ENUM, "seLinuxChangePolicy", .rule = ENUMS("Recursive", "MountOption")),
 };
-const struct schema pod_security_schema =
-    SCHEMA_CHECKED("PodSecurityContext", pod_security_fields);
+const struct schema pod_security_schema = SCHEMA_CHECKED("PodSecurityContext", pod_security_fields);
 
 /* --- names and addresses --- */
 
@@ -386,7 +393,8 @@ static const struct field token_fields[] = {
     CHECKED(INT, "expirationSeconds", .rule = &positive_rule),
     CHECKED(STR, "path", REQUIRED, .rule = &text_rule),
 };
-static const struct schema token_schema = SCHEMA_CHECKED("ServiceAccountTokenProjection", token_fields);
+static const struct schema token_schema =
+    SCHEMA_CHECKED("ServiceAccountTokenProjection", token_fields);
 
 static const struct field secret_projection_fields[] = {
     CHECKED(STR, "name"),

@@ -20,9 +20,9 @@ static struct resources with_missing(struct arena *arena, const struct resources
     struct resource *items = arena_array(arena, struct resource, (size_t)a->count + b->count);
     uint32_t n = 0, i = 0, j = 0;
     while (i < a->count || j < b->count) {
-        int c = i == a->count ? 1 :
-                j == b->count ? -1 :
-                                str_cmp(a->items[i].name, b->items[j].name);
+        int c = i == a->count   ? 1
+                : j == b->count ? -1
+                                : str_cmp(a->items[i].name, b->items[j].name);
         items[n++] = c <= 0 ? a->items[i] : b->items[j];
         i += c <= 0;
         j += c >= 0;
@@ -35,9 +35,9 @@ static struct resources with_missing(struct arena *arena, const struct resources
 /* The API server writes limits into missing requests of pods; a template's are not touched. */
 static struct resources container_wants(struct arena *arena, const struct container *c)
 {
-    return c->resources.limits.count ?
-               with_missing(arena, &c->resources.requests, &c->resources.limits) :
-               c->resources.requests;
+    return c->resources.limits.count
+               ? with_missing(arena, &c->resources.requests, &c->resources.limits)
+               : c->resources.requests;
 }
 
 static const struct container_status *status_find(const struct container_status *items,
@@ -53,8 +53,7 @@ static const struct container_status *status_find(const struct container_status 
 static const struct container_status *container_status(const struct pod *pod, struct str name)
 {
     const struct pod_status *s = pod->status;
-    const struct container_status *cs =
-        status_find(s->containers.items, s->containers.count, name);
+    const struct container_status *cs = status_find(s->containers.items, s->containers.count, name);
     return cs ? cs : status_find(s->init_containers.items, s->init_containers.count, name);
 }
 
@@ -163,8 +162,7 @@ static int requests(const struct pod *maybe_pod, const struct pod_spec *spec, st
     return 0;
 }
 
-int pod_requests(const struct pod *pod, struct arena *arena, struct resources *out,
-                 struct err *err)
+int pod_requests(const struct pod *pod, struct arena *arena, struct resources *out, struct err *err)
 {
     return requests(pod, pod->spec, arena, out, err);
 }

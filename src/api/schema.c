@@ -1,7 +1,6 @@
 /* Decoding: JSON in, a view of C structs out, as the tables say.
  *
- * One walk over the JSON object; for each key the table's next field is tried first, so that an
- * object printed by an API server costs one comparison per key. Fields that are not kept are
+ * One walk over the JSON object, one look-up (schema_plan.h) per key. Fields that are not kept are
  * stepped over without looking inside. Strings are not copied: they point into the JSON document.
  *
  * The walk carries no path. When a value does not fit it is remembered, and the way to it is found
@@ -16,12 +15,12 @@
 
 struct decoder {
     struct arena *arena;
-    size_t bytes_max;        /* of the arena: see SCHEMA_DECODED_BYTES_MAX */
-    char day[DAY_TEXT_LEN];  /* of the last time decoded; starts with NUL: none */
-    int64_t day_us;          /* its midnight */
-    const json_val *bad;     /* the value that does not fit */
-    const char *expected;    /* what would have */
-    struct err why;          /* a parser's own words, if its kind is set */
+    size_t bytes_max;       /* of the arena: see SCHEMA_DECODED_BYTES_MAX */
+    char day[DAY_TEXT_LEN]; /* of the last time decoded; starts with NUL: none */
+    int64_t day_us;         /* its midnight */
+    const json_val *bad;    /* the value that does not fit */
+    const char *expected;   /* what would have */
+    struct err why;         /* a parser's own words, if its kind is set */
 };
 
 static bool decode_object(struct decoder *d, const struct schema *schema, const json_val *v,
@@ -44,11 +43,13 @@ static bool refuse_parsed(struct decoder *d, const json_val *v)
 /* A short text can ask for much memory ("[{},{},...]"), so what lists take is bounded. */
 static void *decode_array(struct decoder *d, const json_val *v, size_t count, size_t size)
 {
-    if (count > (d->bytes_max - d->arena->used_bytes) / size) {
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) ||
+        bytes > d->bytes_max - d->arena->used_bytes) {
         refuse(d, v, "a smaller object");
         return NULL;
     }
-    return arena_alloc_array(d->arena, count, size);
+    return arena_alloc(d->arena, bytes);
 }
 
 static int pair_cmp(const void *a, const void *b)
@@ -95,8 +96,8 @@ static int quantity_of_number(const json_val *v, struct quantity *out, struct er
 
 int quantity_of_json(const json_val *v, struct quantity *out, struct err *err)
 {
-    return json_is_string(v) ? quantity_parse(json_str(v), out, err) :
-                               quantity_of_number(v, out, err);
+    return json_is_string(v) ? quantity_parse(json_str(v), out, err)
+                             : quantity_of_number(v, out, err);
 }
 
 static bool decode_quantity(struct decoder *d, const json_val *v, struct quantity *out)
@@ -332,12 +333,12 @@ static bool decode_field(struct decoder *d, const struct field *f, const json_va
 static bool decode_object(struct decoder *d, const struct schema *schema, const json_val *v,
                           char *out)
 {
-    const struct field *next = NULL;
+    const struct schema_plan *plan = schema_plan(schema);
 
     if (!json_is_object(v))
         return refuse(d, v, "an object");
     json_each_member(v, key, value) {
-        const struct field *f = field_find(schema, json_key(key), &next);
+        const struct field *f = field_find(schema, plan, json_key(key));
         if (!f || f->unkept || json_is_null(value))
             continue;
         if (f->type == FIELD_STR && json_is_string(value)) /* half of all fields */
@@ -365,7 +366,6 @@ static void path_to(const struct schema *maybe_schema, bool is_map, const json_v
         return;
     }
     uint32_t index = 0;
-    const struct field *next = NULL;
     json_each_item(v, item) {
         struct path here = { .up = up, .index = index++ };
         if (is_inside(item, target)) {
@@ -377,8 +377,9 @@ static void path_to(const struct schema *maybe_schema, bool is_map, const json_v
         struct path here = { .up = up, .name = json_str(key), .quoted = is_map };
         if (!is_inside(value, target))
             continue;
-        const struct field *f =
-            maybe_schema && !is_map ? field_find(maybe_schema, here.name, &next) : NULL;
+        const struct field *f = maybe_schema && !is_map
+                                    ? field_find(maybe_schema, schema_plan(maybe_schema), here.name)
+                                    : NULL;
         if (f)
             path_to(f->sub, field_is_map(f), value, target, &here, out);
         else

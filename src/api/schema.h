@@ -5,8 +5,8 @@
  * compacting, offline validation, "did you mean", defaulting, the CRD's OpenAPI schema and the field
  * reference in docs/ all walk that table; nothing about a field is written twice.
  *
- * Fields stand in the order in which the API server prints them: the decoder expects the next key
- * to be the next field and only searches when it is not.
+ * Fields stand in the order in which the API server prints them, so that problems and generated
+ * texts come in the order that readers know. Decoding does not depend on it.
  *
  * A field that karve knows of but does not need (hostAliases, say) is in the table as
  * FIELD_OPAQUE, so that a misspelt field can be told from an unused one.
@@ -18,6 +18,7 @@
 #include "codec/json.h"
 #include "codec/quantity.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 /* --- the C side of a field --- */
@@ -158,6 +159,11 @@ struct field {
     const struct rule *rule;
 };
 
+struct schema_plan; /* what is computed from a table when it is first used (schema_plan.h) */
+struct schema_plan_slot {
+    _Atomic(const struct schema_plan *) plan;
+};
+
 struct schema {
     const char *name; /* "PodSpec" */
     const char *doc;
@@ -166,6 +172,7 @@ struct schema {
     uint32_t field_count;
     const struct cel_rule *cel; /* on the object as a whole */
     bool preserve_unknown;
+    struct schema_plan_slot *slot;
 };
 
 /* Table entries read like declarations:
@@ -197,12 +204,14 @@ struct schema {
     }
 #define SCHEMA_CHECKED(name_, fields_, ...)                                                        \
     {                                                                                              \
-        .name = name_, .fields = fields_, .field_count = KV_COUNT_OF(fields_), __VA_ARGS__         \
+        .name = name_, .fields = fields_, .field_count = KV_COUNT_OF(fields_),                     \
+        .slot = &(struct schema_plan_slot){ NULL }, __VA_ARGS__                                    \
     }
 #define SCHEMA(name_, type_, fields_, ...)                                                         \
     {                                                                                              \
         .name = name_, .size = sizeof(type_), .align = _Alignof(type_), .fields = fields_,         \
-        .field_count = KV_COUNT_OF(fields_), __VA_ARGS__                                           \
+        .field_count = KV_COUNT_OF(fields_), .slot = &(struct schema_plan_slot){ NULL },           \
+        __VA_ARGS__                                                                                \
     }
 
 /* --- places and problems --- */

@@ -305,9 +305,14 @@ static void check_parsed(const struct field *f, const json_val *v, const struct 
         rc = duration_parse(s, &n, &err);
     else if (f->type == FIELD_VERSION && s.len && (!str_to_i64(s, &n) || n < 0))
         rc = err_set(&err, ERR_INVALID, "expected %s", field_expected(f));
+    AUTO_BUF number = { 0 };
+    if (json_is_number(v)) { /* a quantity without quotes */
+        json_write(v, &number);
+        s = buf_str(&number);
+    }
     if (rc < 0)
         report_add(r, PROBLEM_ERROR, path, v, "%s", err.text);
-    else if (f->rule && s.p)
+    else if (f->rule)
         check_text(f->rule, s, v, path, r);
 }
 
@@ -330,9 +335,8 @@ static int keyed_cmp(const void *a, const void *b)
 static void add_map_key(const struct schema *sub, const char *name, const json_val *item,
                         struct buf *out)
 {
-    const struct field *next = NULL;
     const json_val *v = json_get(item, str_of(name));
-    const struct field *f = field_find(sub, str_of(name), &next);
+    const struct field *f = field_find(sub, schema_plan(sub), str_of(name));
     if (v && !json_is_null(v))
         json_write(v, out);
     else if (f && f->rule && f->rule->dflt)
@@ -520,8 +524,8 @@ static void check_value(const struct field *f, const json_val *v, const struct p
         check_cel(f->rule->cel, v, NULL, path, r);
 }
 
-static void check_required(const struct schema *schema, const json_val *v,
-                           const struct path *path, struct report *r)
+static void check_required(const struct schema *schema, const json_val *v, const struct path *path,
+                           struct report *r)
 {
     for (uint32_t i = 0; i < schema->field_count; i++) {
         const struct field *f = &schema->fields[i];
@@ -540,7 +544,6 @@ static void check_object(const struct schema *schema, bool open, const json_val 
                          const struct path *path, struct report *r)
 {
     char found[FOUND_TEXT_MAX];
-    const struct field *next = NULL;
 
     if (!json_is_object(v)) {
         report_add(r, PROBLEM_ERROR, path, v, "expected an object, found %s",
@@ -549,7 +552,7 @@ static void check_object(const struct schema *schema, bool open, const json_val 
     }
     json_each_member(v, key, value) {
         struct path here = { .up = path, .name = json_str(key) };
-        const struct field *f = field_find(schema, here.name, &next);
+        const struct field *f = field_find(schema, schema_plan(schema), here.name);
         if (f && !json_is_null(value))
             check_value(f, value, &here, r);
         else if (!f && !open && !schema->preserve_unknown)
@@ -611,12 +614,11 @@ static void check_change(const struct field *f, const json_val *v, const json_va
 void schema_validate_update(const struct schema *schema, const json_val *v, const json_val *old,
                             const struct path *path, struct report *report)
 {
-    const struct field *next = NULL;
     if (!json_is_object(v) || !json_is_object(old))
         return;
     json_each_member(v, key, value) {
         struct path here = { .up = path, .name = json_str(key) };
-        const struct field *f = field_find(schema, here.name, &next);
+        const struct field *f = field_find(schema, schema_plan(schema), here.name);
         const json_val *was = f ? json_get(old, here.name) : NULL;
         if (was && !json_is_null(was) && !json_is_null(value))
             check_change(f, value, was, &here, report);

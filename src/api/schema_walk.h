@@ -1,35 +1,7 @@
 /* api/schema_walk.h - what the files that walk a schema share; for schema_*.c only. */
 #pragma once
 
-#include "api/bytes.h"
-#include "api/schema.h"
-
-static inline const struct field *field_find_between(const struct field *from,
-                                                     const struct field *to, struct str key)
-{
-    const struct field *f = from;
-    while (f < to && (f->name_len != key.len || !bytes_equal(f->name, key.p, key.len) ||
-                      (f->flags & FIELD_DERIVED)))
-        f++;
-    return f;
-}
-
-/* The field that a JSON key names, or NULL. `next` is where to look first (NULL: at the start) and
- * is moved on: keys mostly come in the order of the table. */
-static inline const struct field *field_find(const struct schema *schema, struct str key,
-                                             const struct field **next)
-{
-    const struct field *first = schema->fields, *end = first + schema->field_count;
-    const struct field *start = *next ? *next : first;
-    const struct field *f = field_find_between(start, end, key);
-    if (f == end) {
-        f = field_find_between(first, start, key);
-        if (f == start)
-            return NULL;
-    }
-    *next = f + 1;
-    return f;
-}
+#include "api/schema_plan.h"
 
 /* True for the types whose JSON is an object with keys that users choose. */
 static inline bool field_is_map(const struct field *f)

@@ -3,9 +3,10 @@
  *
  * 1. The index has twice as many cells as the array has room, so at most half of them are taken
  *    and every walk meets an empty cell after a few steps.
- * 2. A removed entry becomes a hole. Its cell keeps pointing at it, so walks pass over it and no
- *    tombstones are needed; iteration skips it and nothing moves, so removing while iterating is
- *    fine.
+ * 2. A removed entry becomes a hole in the array, which iteration skips, and its cell is VACATED:
+ *    walks pass over it, the next entry that comes by moves in. Nothing else moves, so removing
+ *    while iterating is fine. Moving in is what keeps walks short when one key comes and goes
+ *    again and again: it always finds its own old cell.
  * 3. When the array is full, holes are closed and both arrays are sized by what is live: room for
  *    at most max(8, 3 * live + 2) entries, whatever the history. A rebuild makes room for at least
  *    half as many entries as it moved, so its cost per insertion is constant.
@@ -24,6 +25,7 @@
 #define PROBE_MAX 128
 #define SLOTS_MIN 8u
 #define SLOTS_MAX (1u << 30)
+#define VACATED UINT32_MAX /* no position: there are fewer slots */
 
 static uint32_t slots_for(uint32_t live)
 {
@@ -38,7 +40,7 @@ static uint32_t slots_for(uint32_t live)
 static void index_add(uint32_t *index, uint32_t index_cap, uint64_t hash, uint32_t position)
 {
     uint32_t mask = index_cap - 1, i = (uint32_t)hash & mask;
-    while (index[i])
+    while (index[i] && index[i] != VACATED)
         i = (i + 1) & mask;
     index[i] = position + 1;
 }
@@ -55,6 +57,13 @@ static void index_renew(uint32_t **index, uint32_t *index_cap, uint32_t slot_cap
     *index = kv_calloc(*index_cap, sizeof **index);
 }
 
+/* Whether clearing should give the memory back: filling the index with zeros must not cost much
+ * more than what was put in since the last time. */
+static bool clear_frees(uint32_t slot_count, uint32_t index_cap)
+{
+    return index_cap / 16 > slot_count;
+}
+
 /* --- keyed by integers --- */
 
 void map_done(struct map *m)
@@ -66,20 +75,23 @@ void map_done(struct map *m)
 
 void map_clear(struct map *m)
 {
-    m->slot_count = m->live_count = 0;
-    if (m->index)
+    if (clear_frees(m->slot_count, m->index_cap)) {
+        map_done(m);
+    } else if (m->slot_count) {
+        m->slot_count = m->live_count = 0;
         memset(m->index, 0, m->index_cap * sizeof *m->index);
+    }
 }
 
-static struct map_slot *map_find(const struct map *m, uint64_t key)
+/* The cell of the index that leads to the key, or NULL. */
+static uint32_t *map_cell(const struct map *m, uint64_t key)
 {
     if (m->live_count == 0)
         return NULL;
     uint32_t mask = m->index_cap - 1;
     for (uint32_t i = (uint32_t)kv_mix64(key) & mask; m->index[i]; i = (i + 1) & mask) {
-        struct map_slot *slot = &m->slots[m->index[i] - 1];
-        if (slot->key == key && slot->live)
-            return slot;
+        if (m->index[i] != VACATED && m->slots[m->index[i] - 1].key == key)
+            return &m->index[i];
     }
     return NULL;
 }
@@ -105,9 +117,9 @@ static void map_rebuild(struct map *m)
 
 void map_put(struct map *m, uint64_t key, uintptr_t value)
 {
-    struct map_slot *slot = map_find(m, key);
-    if (slot) {
-        slot->value = value;
+    const uint32_t *cell = map_cell(m, key);
+    if (cell) {
+        m->slots[*cell - 1].value = value;
         return;
     }
     if (m->slot_count == m->slot_cap)
@@ -119,20 +131,22 @@ void map_put(struct map *m, uint64_t key, uintptr_t value)
 
 bool map_get(const struct map *m, uint64_t key, uintptr_t *value)
 {
-    const struct map_slot *slot = map_find(m, key);
-    if (slot)
-        *value = slot->value;
-    return slot != NULL;
+    const uint32_t *cell = map_cell(m, key);
+    if (cell)
+        *value = m->slots[*cell - 1].value;
+    return cell != NULL;
 }
 
 bool map_remove(struct map *m, uint64_t key, uintptr_t *old)
 {
-    struct map_slot *slot = map_find(m, key);
-    if (!slot)
+    uint32_t *cell = map_cell(m, key);
+    if (!cell)
         return false;
+    struct map_slot *slot = &m->slots[*cell - 1];
     if (old)
         *old = slot->value;
     slot->live = false;
+    *cell = VACATED;
     m->live_count--;
     return true;
 }
@@ -155,10 +169,13 @@ void str_table_done(struct str_table *t)
 
 void str_table_clear(struct str_table *t)
 {
-    slots_free_keys(t);
-    t->slot_count = t->live_count = 0;
-    if (t->index)
+    if (clear_frees(t->slot_count, t->index_cap)) {
+        str_table_done(t);
+    } else if (t->slot_count) {
+        slots_free_keys(t);
+        t->slot_count = t->live_count = 0;
         memset(t->index, 0, t->index_cap * sizeof *t->index);
+    }
 }
 
 static uint64_t salted_hash(const struct str_table *t, struct str key)
@@ -166,18 +183,21 @@ static uint64_t salted_hash(const struct str_table *t, struct str key)
     return kv_hash_salted(key.p, key.len, t->salt);
 }
 
-/* `steps` is the length of the walk: how many cells were taken by something else. */
-static struct str_slot *table_walk(const struct str_table *t, struct str key, uint64_t hash,
-                                   uint32_t *steps)
+/* The cell of the index that leads to the key, or NULL. `steps` is the length of the walk: how many
+ * cells were taken by something else. */
+static uint32_t *table_cell(const struct str_table *t, struct str key, uint64_t hash,
+                            uint32_t *steps)
 {
     *steps = 0;
     if (t->live_count == 0)
         return NULL;
     uint32_t mask = t->index_cap - 1;
     for (uint32_t i = (uint32_t)hash & mask; t->index[i]; i = (i + 1) & mask) {
-        struct str_slot *slot = &t->slots[t->index[i] - 1];
-        if (slot->hash == hash && slot->key.p && str_eq(slot->key, key))
-            return slot;
+        if (t->index[i] != VACATED) {
+            const struct str_slot *slot = &t->slots[t->index[i] - 1];
+            if (slot->hash == hash && str_eq(slot->key, key))
+                return &t->index[i];
+        }
         ++*steps;
     }
     return NULL;
@@ -219,9 +239,9 @@ void str_table_put(struct str_table *t, struct str key, void *value)
 {
     uint32_t steps;
     uint64_t hash = salted_hash(t, key);
-    struct str_slot *slot = table_walk(t, key, hash, &steps);
-    if (slot) {
-        slot->value = value;
+    const uint32_t *cell = table_cell(t, key, hash, &steps);
+    if (cell) {
+        t->slots[*cell - 1].value = value;
         return;
     }
     if (steps > PROBE_MAX && t->salt == 0) {
@@ -236,15 +256,21 @@ void str_table_put(struct str_table *t, struct str key, void *value)
     t->live_count++;
 }
 
-static struct str_slot *table_find(const struct str_table *t, struct str key)
+static uint32_t *table_find(const struct str_table *t, struct str key)
 {
     uint32_t steps;
-    return table_walk(t, key, salted_hash(t, key), &steps);
+    return table_cell(t, key, salted_hash(t, key), &steps);
+}
+
+const struct str_slot *str_table_slot(const struct str_table *t, struct str key)
+{
+    const uint32_t *cell = table_find(t, key);
+    return cell ? &t->slots[*cell - 1] : NULL;
 }
 
 void *str_table_get(const struct str_table *t, struct str key)
 {
-    const struct str_slot *slot = table_find(t, key);
+    const struct str_slot *slot = str_table_slot(t, key);
     return slot ? slot->value : NULL;
 }
 
@@ -255,12 +281,14 @@ bool str_table_has(const struct str_table *t, struct str key)
 
 void *str_table_remove(struct str_table *t, struct str key)
 {
-    struct str_slot *slot = table_find(t, key);
-    if (!slot)
+    uint32_t *cell = table_find(t, key);
+    if (!cell)
         return NULL;
+    struct str_slot *slot = &t->slots[*cell - 1];
     void *old = slot->value;
     free((char *)slot->key.p);
     *slot = (struct str_slot){ 0 };
+    *cell = VACATED;
     t->live_count--;
     return old;
 }

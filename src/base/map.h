@@ -21,12 +21,12 @@ struct map_slot {
 
 struct map {
     struct map_slot *slots; /* in insertion order; skip those not live */
-    uint32_t *index;        /* open addressing: 1 + position in slots; 0 empty */
+    uint32_t *index;        /* open addressing: see map.c */
     uint32_t slot_count, slot_cap, live_count, index_cap;
 };
 
 void map_done(struct map *m);
-void map_clear(struct map *m);
+void map_clear(struct map *m); /* keeps memory of about the size that was in use */
 /* Adds, or replaces and keeps its place. */
 void map_put(struct map *m, uint64_t key, uintptr_t value);
 bool map_get(const struct map *m, uint64_t key, uintptr_t *value);
@@ -54,6 +54,8 @@ void str_table_done(struct str_table *t); /* values are the caller's to free fir
 void str_table_clear(struct str_table *t);
 void str_table_put(struct str_table *t, struct str key, void *value);
 void *str_table_get(const struct str_table *t, struct str key); /* NULL if absent */
+/* The entry, until the next put or remove; NULL if absent. */
+const struct str_slot *str_table_slot(const struct str_table *t, struct str key);
 bool str_table_has(const struct str_table *t, struct str key);
 void *str_table_remove(struct str_table *t, struct str key); /* the old value, or NULL */
 /* Live keys sorted by bytes: positions into t->slots, in the caller's array of live_count. */

@@ -244,6 +244,61 @@ static size_t number_key(char out[16], uint64_t n)
     return (size_t)snprintf(out, 16, "key-%llu", (unsigned long long)n);
 }
 
+/* One key that comes and goes in a large map, as the hot key of a queue does. */
+TEST(map_walks_stay_short_when_one_key_comes_and_goes)
+{
+    enum { LIVE = 40000 };
+    struct map m = { 0 };
+    struct str_table t = { 0 };
+    char text[16];
+    for (uint64_t i = 0; i < LIVE; i++) {
+        map_put(&m, i, 0);
+        str_table_put(&t, (struct str){ text, number_key(text, i) }, NULL);
+    }
+    EXPECT_TRUE(m.slot_cap - m.slot_count > 20000); /* room for many rounds before a rebuild */
+    for (int i = 0; i < 20000; i++) {
+        map_put(&m, LIVE, 0);
+        map_remove(&m, LIVE, NULL);
+        str_table_put(&t, STR("hot"), NULL);
+        str_table_remove(&t, STR("hot"));
+    }
+    EXPECT_TRUE(longest_run(m.index, m.index_cap) < 150);
+    EXPECT_TRUE(longest_run(t.index, t.index_cap) < 150);
+    map_done(&m);
+    str_table_done(&t);
+}
+
+TEST(map_clearing_costs_what_was_put_in_since_the_last_time)
+{
+    struct map m = { 0 };
+    struct str_table t = { 0 };
+    char text[16];
+    for (uint64_t i = 0; i < 100000; i++) {
+        map_put(&m, i, 0);
+        str_table_put(&t, (struct str){ text, number_key(text, i) }, NULL);
+    }
+    map_clear(&m);
+    str_table_clear(&t);
+    for (int i = 0; i < 3; i++) { /* after the burst: nothing of its size is left to clear */
+        map_put(&m, 1, 0);
+        str_table_put(&t, STR("a"), NULL);
+        map_clear(&m);
+        str_table_clear(&t);
+    }
+    EXPECT_TRUE(m.index_cap <= 64);
+    EXPECT_TRUE(t.index_cap <= 64);
+
+    for (int round = 0; round < 2; round++) { /* while equal rounds share their memory */
+        uint32_t cap = m.index_cap;
+        for (uint64_t i = 0; i < 1000; i++)
+            map_put(&m, i, 0);
+        map_clear(&m);
+        EXPECT_TRUE(round == 0 || m.index_cap == cap);
+    }
+    map_done(&m);
+    str_table_done(&t);
+}
+
 TEST(str_table_agrees_with_a_flag_per_key_under_random_operations)
 {
     enum { KEYS = 400 };

@@ -58,20 +58,25 @@ struct str str_sub(struct str s, size_t from, size_t len)
     return (struct str){ s.p ? s.p + from : NULL, len };
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 struct str str_trim(struct str s)
 {
-    while (s.len && is_space(s.p[0])) {
+    while (s.len && char_is_space(s.p[0])) {
         s.p++;
         s.len--;
     }
-    while (s.len && is_space(s.p[s.len - 1]))
+    while (s.len && char_is_space(s.p[s.len - 1]))
         s.len--;
     return s;
+}
+
+struct str str_take_digits(struct str *s)
+{
+    size_t n = 0;
+    while (n < s->len && char_is_digit(s->p[n]))
+        n++;
+    struct str digits = str_sub(*s, 0, n);
+    *s = str_sub(*s, n, s->len);
+    return digits;
 }
 
 bool str_cut(struct str s, char sep, struct str *head, struct str *tail)
@@ -145,16 +150,32 @@ size_t str_utf8_first(struct str s)
     return s.len ? utf8_sequence((const unsigned char *)s.p, s.len) : 0;
 }
 
-bool str_is_utf8(struct str s)
+size_t str_utf8_prefix(struct str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
-    for (size_t i = 0; i < s.len;) {
+    size_t i = 0;
+    while (i < s.len) {
         size_t n = utf8_sequence(p + i, s.len - i);
         if (n == 0)
-            return false;
+            break;
         i += n;
     }
-    return true;
+    return i;
+}
+
+bool str_is_utf8(struct str s)
+{
+    return str_utf8_prefix(s) == s.len;
+}
+
+size_t str_utf8_cut(struct str s, size_t len)
+{
+    if (len >= s.len)
+        return s.len;
+    size_t at = len; /* back to the start of the character that s.p[len] belongs to */
+    while (at > 0 && len - at < 3 && ((unsigned char)s.p[at] & 0xc0) == 0x80)
+        at--;
+    return at + str_utf8_first(str_sub(s, at, s.len)) > len ? at : len;
 }
 
 /* One row of the Levenshtein table; names longer than the row are simply "far apart". */
@@ -194,9 +215,15 @@ void buf_done(struct buf *b)
 
 void buf_clear(struct buf *b)
 {
-    b->len = 0;
+    buf_cut(b, 0);
+}
+
+void buf_cut(struct buf *b, size_t len)
+{
+    KV_ASSERT(len <= b->len);
+    b->len = len;
     if (b->p)
-        b->p[0] = '\0';
+        b->p[len] = '\0';
 }
 
 void buf_reserve(struct buf *b, size_t more)
@@ -250,6 +277,69 @@ void buf_addf(struct buf *b, const char *fmt, ...)
     va_start(args, fmt);
     buf_vaddf(b, fmt, args);
     va_end(args);
+}
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+void buf_add_utf8(struct buf *b, struct str s)
+{
+    for (;;) {
+        size_t good = str_utf8_prefix(s);
+        buf_add(b, str_sub(s, 0, good));
+        if (good == s.len)
+            return;
+        buf_addz(b, REPLACEMENT);
+        s = str_sub(s, good + 1, s.len);
+    }
+}
+
+/* A character that JSON or a terminal would not take for itself. */
+static void add_escaped(struct buf *b, unsigned code)
+{
+    static const char letters[] = {
+        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'
+    };
+    if (code == '"' || code == '\\')
+        buf_addf(b, "\\%c", (char)code);
+    else if (code < sizeof letters && letters[code])
+        buf_addf(b, "\\%c", letters[code]);
+    else
+        buf_addf(b, "\\u%04x", code);
+}
+
+void buf_add_quoted(struct buf *b, struct str s)
+{
+    size_t from = 0; /* of what is copied as it is */
+    buf_addc(b, '"');
+    for (size_t i = 0; i < s.len;) {
+        unsigned char c = (unsigned char)s.p[i];
+        size_t n = c < 0x80 ? 1 : str_utf8_first(str_sub(s, i, s.len));
+        bool high_control = n == 2 && c == 0xc2 && (unsigned char)s.p[i + 1] < 0xa0;
+        if (n > 0 && c >= ' ' && c != '"' && c != '\\' && c != 0x7f && !high_control) {
+            i += n;
+            continue;
+        }
+        buf_add(b, str_sub(s, from, i - from));
+        if (n == 0)
+            buf_addz(b, REPLACEMENT);
+        else
+            add_escaped(b, high_control ? (unsigned char)s.p[i + 1] : c);
+        i += n ? n : 1;
+        from = i;
+    }
+    buf_add(b, str_sub(s, from, s.len));
+    buf_addc(b, '"');
+}
+
+const char *str_shown(struct str s, char out[STR_SHOWN_MAX])
+{
+    AUTO_BUF text = { 0 };
+    size_t cut = str_utf8_cut(s, STR_SHOWN_BYTES);
+    buf_add_quoted(&text, str_sub(s, 0, cut));
+    if (cut < s.len)
+        buf_addz(&text, "...");
+    memcpy(out, text.p, text.len + 1);
+    return out;
 }
 
 #define DOUBLE_DIGITS_MAX 17  /* enough to tell any two doubles apart */

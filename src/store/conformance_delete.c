@@ -199,7 +199,7 @@ TEST(orphans_stay_without_an_owner)
     EXPECT_EQ(child->meta.owners.count, 0);
 }
 
-TEST(foreground_deletion_waits_for_what_blocks_it)
+TEST(foreground_deletion_takes_what_it_owns_and_waits_for_what_blocks_it)
 {
     CONFORMANCE c = opened();
     make_lease(&c, "owner", "");
@@ -210,11 +210,11 @@ TEST(foreground_deletion_waits_for_what_blocks_it)
     EVENTUALLY(&c, !is_there(c.store, &lease_kind, "quick"));
     AUTO_OBJECT owner = get(c.store, &lease_kind, "owner");
     EXPECT_TRUE(owner->meta.deleted_us > 0);
-    EXPECT_TRUE(is_there(c.store, &lease_kind, "aside")); /* it does not block: later */
+    EVENTUALLY(&c, !is_there(c.store, &lease_kind, "aside"));
+    EXPECT_TRUE(is_there(c.store, &lease_kind, "owner"));
 
     object_unref(merge(c.store, &lease_kind, "slow", js("{'metadata':{'finalizers':null}}")));
     EVENTUALLY(&c, !is_there(c.store, &lease_kind, "owner"));
-    EVENTUALLY(&c, !is_there(c.store, &lease_kind, "aside"));
 }
 
 TEST(a_second_deletion_can_change_the_policy)

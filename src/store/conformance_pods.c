@@ -11,7 +11,6 @@ TEST(binding_puts_a_pod_on_a_node_once)
     EXPECT_STR(pod->node_name, "n");
     EXPECT_EQ(pod_condition(pod, STR("PodScheduled"))->status, CONDITION_TRUE);
     EXPECT_ERR(store_bind(c.store, STR("default"), STR("a"), STR("m"), &err), err, ERR_CONFLICT);
-    EXPECT_ERR(store_bind(c.store, STR("default"), STR("a"), STR(""), &err), err, ERR_INVALID);
     EXPECT_ERR(store_bind(c.store, STR("default"), STR("z"), STR("m"), &err), err, ERR_NOT_FOUND);
 }
 

@@ -8,9 +8,9 @@ TEST(lists_are_sorted_and_selected)
     make_pod(c.store, "c", "'app':'web','tier':'front'");
     make_pod(c.store, "a", "'app':'web'");
     make_pod(c.store, "b", "'app':'db'");
-    object_unref(make(c.store, &namespace_kind, js("{'metadata':{'name':'default-2'}}")));
+    object_unref(make(c.store, &namespace_kind, js("{'metadata':{'name':'defaults'}}")));
     object_unref(make(c.store, &pod_kind,
-                      js("{'metadata':{'name':'z','namespace':'default-2'},"
+                      js("{'metadata':{'name':'z','namespace':'defaults'},"
                          "'spec':{'containers':[{'name':'c','image':'i'}]}}")));
     bind_pod(c.store, "a", "node-1");
     bind_pod(c.store, "b", "node-1");
@@ -44,10 +44,21 @@ TEST(selectors_that_cannot_be_understood_are_refused)
     EXPECT_ERR(store_list(c.store, &node_kind,
                           &(struct list_options){ .label_selector = STR("a in (") }, &out, &err),
                err, ERR_INVALID);
-    EXPECT_ERR(store_list(c.store, &node_kind,
-                          &(struct list_options){ .field_selector = STR("spec.colour=red") }, &out,
-                          &err),
-               err, ERR_INVALID);
+    static const struct {
+        const struct kind *kind;
+        struct str fields;
+    } unknown[] = {
+        { &node_kind, STR("spec.colour=red") },
+        { &node_kind, STR("spec.providerID=x") }, /* informers index it, a server does not */
+        { &node_kind, STR("metadata.namespace=x") },
+        { &nodepool_kind, STR("spec.template.spec.nodeClassRef.name=x") },
+        { &lease_kind, STR("spec.holderIdentity=x") },
+    };
+    for (size_t i = 0; i < KV_COUNT_OF(unknown); i++)
+        EXPECT_ERR(store_list(c.store, unknown[i].kind,
+                              &(struct list_options){ .field_selector = unknown[i].fields }, &out,
+                              &err),
+                   err, ERR_INVALID);
     struct watch *w = NULL;
     EXPECT_ERR(store_watch(c.store, &node_kind,
                            &(struct watch_options){ .label_selector = STR("a in (") }, &w, &err),

@@ -5,7 +5,8 @@
  * one of its dependents went, or when it began to be deleted. Looking at it:
  *
  *   being deleted, "orphan"               its dependents lose the reference, it loses the finalizer
- *   being deleted, "foregroundDeletion"   dependents that block it go first, then the finalizer
+ *   being deleted, "foregroundDeletion"   its dependents go; once none is left that blocks it, the
+ *                                         finalizer
  *   being deleted otherwise               nothing: it is on its way
  *   some owner stays                      references to owners that are gone or going are dropped
  *   no owner stays                        it is deleted
@@ -217,9 +218,7 @@ static void wait_for_dependents(struct embedded *e, struct entry *owner)
     bool blocked = false;
 
     vec_each(&dependents.items, struct entry *, it) {
-        if (!blocks(*it, owner))
-            continue;
-        blocked = true;
+        blocked |= blocks(*it, owner);
         if ((*it)->object->meta.deleted_us == 0)
             gc_look_at(e, (*it)->object->meta.uid);
     }

@@ -58,6 +58,47 @@ static bool only_images_differ(const json_val *old, const json_val *now)
     return true;
 }
 
+static bool members_contain(const json_val *object, const json_val *members)
+{
+    json_each_member(members, key, val) {
+        if (!json_same(json_get(object, json_str(key)), val))
+            return false;
+    }
+    return true;
+}
+
+/* A gated pod may become more demanding of its node: what it requires gets more conditions, what it
+ * prefers is free. What it asks of other pods stays. */
+static bool affinity_narrows(const json_val *old, const json_val *now)
+{
+    static const char required[] = "nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution";
+    const json_val *was = json_get(json_path(old, required), STR("nodeSelectorTerms"));
+    const json_val *is = json_get(json_path(now, required), STR("nodeSelectorTerms"));
+    size_t ix = 0;
+
+    if (!json_same(json_get(old, STR("podAffinity")), json_get(now, STR("podAffinity"))) ||
+        !json_same(json_get(old, STR("podAntiAffinity")), json_get(now, STR("podAntiAffinity"))))
+        return false;
+    if (was && json_count(was) != json_count(is))
+        return false;
+    json_each_item(was, term) {
+        const json_val *now_term = json_at(is, ix++);
+        if (!lists_contain(json_get(now_term, STR("matchExpressions")),
+                           json_get(term, STR("matchExpressions"))) ||
+            !lists_contain(json_get(now_term, STR("matchFields")),
+                           json_get(term, STR("matchFields"))))
+            return false;
+    }
+    return true;
+}
+
+/* It may be set, and come sooner. */
+static bool deadline_comes_sooner(const json_val *old, const json_val *now)
+{
+    int64_t was, is;
+    return !json_i64(old, &was) || (json_i64(now, &is) && is <= was);
+}
+
 static bool may_become(struct str field, const json_val *old, const json_val *now, bool gated)
 {
     if (str_eqz(field, "containers") || str_eqz(field, "initContainers"))
@@ -66,9 +107,11 @@ static bool may_become(struct str field, const json_val *old, const json_val *no
         return lists_contain(now, old); /* they may be added */
     if (str_eqz(field, "schedulingGates"))
         return lists_contain(old, now); /* they may be removed */
-    if (str_eqz(field, "nodeSelector") || str_eqz(field, "affinity"))
-        return gated;
-    return str_eqz(field, "activeDeadlineSeconds");
+    if (str_eqz(field, "nodeSelector"))
+        return gated && members_contain(now, old);
+    if (str_eqz(field, "affinity"))
+        return gated && affinity_narrows(old, now);
+    return str_eqz(field, "activeDeadlineSeconds") && deadline_comes_sooner(old, now);
 }
 
 int rule_pod_spec(const struct object *object, const json_val *old, const json_val *read,

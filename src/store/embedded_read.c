@@ -7,7 +7,7 @@
  */
 #include "store/embedded_impl.h"
 
-#include "api/pod.h"
+#include "api/kinds.h"
 #include "codec/base64.h"
 
 #include <inttypes.h>
@@ -16,19 +16,55 @@
 
 /* --- selections --- */
 
-/* A key that the kind has no field for would select nothing, silently. It can be told from an
- * object of the kind, which a store without any does not have. */
-static int check_fields(const struct selection *sel, struct kind_state *ks, struct err *err)
+/* The fields that an API server selects by, besides the name. A kind's `field` knows more: what
+ * informers index is not what a server serves, and of custom resources it serves nothing else. */
+static const struct {
+    const struct kind *kind;
+    const char *fields;
+} served[] = {
+    { &event_kind, "involvedObject.apiVersion involvedObject.fieldPath involvedObject.kind "
+                   "involvedObject.name involvedObject.namespace involvedObject.resourceVersion "
+                   "involvedObject.uid reason reportingComponent source type" },
+    { &job_kind, "status.successful" },
+    { &namespace_kind, "status.phase" },
+    { &node_kind, "spec.unschedulable" },
+    { &pod_kind, "spec.hostNetwork spec.nodeName spec.restartPolicy spec.schedulerName "
+                 "spec.serviceAccountName status.nominatedNodeName status.phase status.podIP" },
+};
+
+static bool has_word(struct str words, struct str word)
 {
-    if (ks->entries.count == 0)
-        return 0;
-    struct sorted_iter it = sorted_seek(&ks->entries, STR(""));
-    const struct entry *entry = it.item->value;
+    struct str next;
+    bool more = true;
+
+    while (more) {
+        more = str_cut(words, ' ', &next, &words);
+        if (str_eq(next, word))
+            return true;
+    }
+    return false;
+}
+
+static bool field_is_served(const struct kind *kind, struct str key)
+{
+    if (str_eqz(key, "metadata.name"))
+        return true;
+    if (str_eqz(key, "metadata.namespace"))
+        return kind->namespaced;
+    for (size_t i = 0; i < KV_COUNT_OF(served); i++) {
+        if (served[i].kind == kind)
+            return has_word(str_of(served[i].fields), key);
+    }
+    return false;
+}
+
+static int check_fields(const struct selection *sel, const struct kind *kind, struct err *err)
+{
     for (uint32_t i = 0; i < sel->fields.term_count; i++) {
         struct str key = sel->fields.terms[i].key;
-        if (!object_field(entry->object, key).p)
-            return err_set(err, ERR_INVALID, "%s: field label not supported: %.*s",
-                           ks->kind->plural, STR_ARG(key));
+        if (!field_is_served(kind, key))
+            return err_set(err, ERR_INVALID, "%s: field label not supported: %.*s", kind->plural,
+                           STR_ARG(key));
     }
     return 0;
 }
@@ -43,7 +79,7 @@ int selection_init(struct selection *sel, struct kind_state *ks, struct str name
          selector_parse(&sel->arena, label_selector, &sel->labels, err) < 0) ||
         (field_selector.len > 0 &&
          selector_parse_fields(&sel->arena, field_selector, &sel->fields, err) < 0) ||
-        check_fields(sel, ks, err) < 0) {
+        check_fields(sel, ks->kind, err) < 0) {
         selection_done(sel);
         return -1;
     }

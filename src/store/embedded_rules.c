@@ -1,8 +1,8 @@
 /* store/embedded_rules.c - what a write may say, beyond what the kind's table says.
  *
  * The API server treats metadata in three ways: what contradicts the stored object is refused
- * (another name, a stale version, a new deletionTimestamp), what the server alone decides is put
- * back without a word (generation, managedFields), the rest is the writer's. Status is a world of
+ * (another name or uid, a stale version, a new deletionTimestamp), what the server alone decides is
+ * put back without a word (generation, creationTimestamp), the rest is the writer's. Status is a world of
  * its own: writes to the object leave it alone, writes to the subresource leave all else alone.
  */
 #include "store/embedded_impl.h"
@@ -99,13 +99,17 @@ static int refuse(const struct entry *entry, enum err_kind kind, const char *fie
 /* A version in the patch is a lock, as it is in a whole object. */
 static int check_version(const struct entry *entry, const json_val *meta, struct err *err)
 {
-    struct str said = text_at(meta, "resourceVersion");
-    int64_t version;
+    const json_val *member = present(json_get(meta, STR("resourceVersion")));
+    struct str said = json_str(member);
+    int64_t version = 0;
 
-    if (said.len == 0)
+    if (!member)
         return 0;
-    if (!str_to_i64(said, &version) || version < 0)
+    if (!said.p || (said.len > 0 && !str_to_i64(said, &version)) || version < 0)
         return refuse(entry, ERR_INVALID, "resourceVersion", "not a version", err);
+    if (version == 0 && kind_is_custom(entry->ks->kind))
+        return refuse(entry, ERR_INVALID, "resourceVersion", "must be specified for an update",
+                      err);
     if (version != 0 && (uint64_t)version != entry->object->meta.resource_version)
         return refuse(entry, ERR_CONFLICT, "resourceVersion",
                       "the object has been modified; please apply your changes to the latest "
@@ -123,24 +127,25 @@ int rule_update(const struct entry *entry, const json_val *old, const json_val *
     struct str name = text_at(meta, "name"), namespace_ = text_at(meta, "namespace");
     struct str uid = text_at(meta, "uid");
 
-    if (name.len > 0 && !str_eq(name, entry->name))
-        return refuse(entry, ERR_INVALID, "name", "field is immutable", err);
-    if (namespace_.len > 0 && !str_eq(namespace_, entry->namespace_))
+    if (!str_eq(name, entry->name))
+        return refuse(entry, ERR_INVALID, "name", name.len ? "field is immutable" : "required",
+                      err);
+    if (namespace_.len > 0 && entry->ks->kind->namespaced &&
+        !str_eq(namespace_, entry->namespace_))
         return refuse(entry, ERR_INVALID, "namespace", "field is immutable", err);
     if (uid.len > 0 && !str_eq(uid, entry->object->meta.uid))
-        return refuse(entry, ERR_CONFLICT, "uid", "the object with this name is another one", err);
+        return refuse(entry, ERR_INVALID, "uid", "field is immutable", err);
     if (check_version(entry, meta, err) < 0)
         return -1;
 
-    /* Only the server says when an object was made, and only a deletion that it ends. */
-    static const char *const times[] = { "creationTimestamp", "deletionTimestamp",
-                                         "deletionGracePeriodSeconds" };
-    for (size_t i = 0; i < KV_COUNT_OF(times); i++) {
-        const json_val *said = present(json_get(meta, str_of(times[i])));
-        const json_val *is = present(json_get(was, str_of(times[i])));
-        if (said && !json_same(said, is) && (i == 0 || !is))
-            return refuse(entry, ERR_INVALID, times[i], "field is immutable", err);
-    }
+    /* Only a deletion begins the end of an object; once it has begun, another time of it is put
+     * back, another grace period is not. */
+    const json_val *deleted = present(json_get(meta, STR("deletionTimestamp")));
+    const json_val *grace = present(json_get(meta, STR("deletionGracePeriodSeconds")));
+    if (deleted && entry->object->meta.deleted_us == 0)
+        return refuse(entry, ERR_INVALID, "deletionTimestamp", "field is immutable", err);
+    if (grace && !json_same(grace, json_get(was, STR("deletionGracePeriodSeconds"))))
+        return refuse(entry, ERR_INVALID, "deletionGracePeriodSeconds", "field is immutable", err);
     return 0;
 }
 

@@ -19,6 +19,36 @@ bool conformance_wait(struct conformance *c KV_UNUSED)
     return false; /* what a call causes is done when it returns */
 }
 
+/* --- where an API server answers 500, to what is nobody's fault but the writer's --- */
+
+TEST(a_strategic_patch_that_cannot_be_understood_is_refused)
+{
+    static const char *const bad[] = {
+        "{'metadata':{'$patch':'explode'}}", "{'metadata':{'$unknown':1}}",
+        "{'status':{'conditions':[{'status':'True'}]}}", /* no merge key */
+    };
+    CONFORMANCE c = opened();
+    make_node(c.store, "a");
+    for (size_t i = 0; i < KV_COUNT_OF(bad); i++) {
+        struct err err = { 0 };
+        EXPECT_ERR(patch(&c, &node_kind, "a",
+                         (struct patch_options){ .type = PATCH_STRATEGIC, .status = true },
+                         js("%s", bad[i]), &err),
+                   err, ERR_INVALID);
+    }
+}
+
+TEST(a_new_object_brings_no_version_and_a_pod_is_bound_to_something)
+{
+    CONFORMANCE c = opened();
+    struct err err = { 0 };
+    EXPECT_ERR(store_create(c.store, &node_kind, STR(""),
+                            js("{'metadata':{'name':'a','resourceVersion':'7'}}"), NULL, &err),
+               err, ERR_INVALID);
+    make_pod(c.store, "a", "");
+    EXPECT_ERR(store_bind(c.store, STR("default"), STR("a"), STR(""), &err), err, ERR_INVALID);
+}
+
 /* --- time, versions, determinism --- */
 
 TEST(timestamps_are_the_clocks)

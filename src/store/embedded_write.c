@@ -132,8 +132,23 @@ static int choose_name(struct embedded *e, const struct kind *kind, struct str n
     return rule_name(kind, name, err);
 }
 
+static void add_gated_condition(struct embedded *e, struct json_build *b, json_mut *status)
+{
+    json_mut *condition = json_new_object(b), *list = json_new_array(b);
+
+    json_set_str(b, condition, "type", STR("PodScheduled"));
+    json_set_str(b, condition, "status", STR("False"));
+    json_set_time(b, condition, "lastTransitionTime", clock_wall_us(e->clock));
+    json_set_str(b, condition, "reason", STR("SchedulingGated"));
+    json_set_str(b, condition, "message",
+                 STR("Scheduling is blocked due to non-empty scheduling gates"));
+    json_push(b, list, condition);
+    json_set(b, status, STR("conditions"), list);
+}
+
 /* What a new object's status is: nothing, the first phase, or (Nodes) what the writer says. */
-static void start_status(const struct kind *kind, struct json_build *b, json_mut *root)
+static void start_status(struct embedded *e, const struct kind *kind, const json_val *said,
+                         struct json_build *b, json_mut *root)
 {
     const char *phase = kind == &namespace_kind                                      ? "Active"
                         : kind == &pod_kind || kind == &pvc_kind || kind == &pv_kind ? "Pending"
@@ -141,8 +156,12 @@ static void start_status(const struct kind *kind, struct json_build *b, json_mut
     if (!kind->has_status || kind == &node_kind)
         return;
     json_mut_remove(root, STR("status"));
-    if (phase)
-        json_set_str(b, json_mut_object(b, root, STR("status")), "phase", str_of(phase));
+    if (!phase)
+        return;
+    json_mut *status = json_mut_object(b, root, STR("status"));
+    json_set_str(b, status, "phase", str_of(phase));
+    if (kind == &pod_kind && json_count(json_path(said, "spec.schedulingGates")) > 0)
+        add_gated_condition(e, b, status);
 }
 
 /* What the server alone says about a new object. Taken as it is, an object keeps what it has. */
@@ -245,7 +264,7 @@ int embedded_create(struct embedded *e, struct kind_state *ks, struct str namesp
         json_mut_remove(meta, STR("namespace"));
     start_meta(e, &b, meta, said, as_is);
     if (!as_is)
-        start_status(kind, &b, new_root);
+        start_status(e, kind, root, &b, new_root);
     json_write_mut(new_root, &asked);
 
     AUTO_DOC asked_doc = { 0 }, doc = { 0 };
