@@ -84,8 +84,8 @@ rooms: ## does each room include only the rooms above it?
 	@tests/rooms.sh
 
 install: all ## install to DESTDIR and prefix (/usr/local)
-	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet
 	@$(MESON) configure $(BUILD) -Dprefix=$(prefix)
+	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet >/dev/null
 	@$(MESON) install -C $(BUILD) --no-rebuild --quiet $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)),)
 
 clean: ## remove every build folder

@@ -47,10 +47,24 @@ static const char *percent_problem(struct str value)
     return NULL;
 }
 
+/* The text is a time: an API server reads these by a layout in which the digits are counted. */
+static const char *micro_time_problem(struct str value)
+{
+    struct str fraction;
+    size_t digits = 0;
+
+    if (!str_cut(value, '.', &(struct str){ 0 }, &fraction))
+        fraction = STR("");
+    while (digits < fraction.len && fraction.p[digits] >= '0' && fraction.p[digits] <= '9')
+        digits++;
+    return digits == 6 ? NULL : "needs six digits after the seconds, as in 15:04:05.000000Z";
+}
+
 const struct rule required_text_rule = { .len_min = 1 };
 const struct rule count_rule = { .format = "int32", .min = { 0, true } };
 const struct rule subdomain_rule = { .check = dns1123_subdomain_problem };
 const struct rule percent_rule = { .min = { 0, true }, .check = percent_problem };
+const struct rule micro_time_rule = { .check = micro_time_problem };
 
 bool json_kept(const json_val *self, const json_val *old, const char *path)
 {

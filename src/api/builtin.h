@@ -20,6 +20,7 @@ extern const struct rule required_text_rule; /* at least one character */
 extern const struct rule count_rule;         /* int32, not negative */
 extern const struct rule subdomain_rule;     /* a DNS-1123 subdomain: the name of most objects */
 extern const struct rule percent_rule;       /* an int-or-string that is a count or "NN%" */
+extern const struct rule micro_time_rule;    /* a time with microseconds, always six digits */
 
 /* For rules about changes: the value at a dotted path is what it was. Null is absent. */
 bool json_kept(const json_val *self, const json_val *old, const char *path);

@@ -25,7 +25,8 @@ static const struct field taint_fields[] = {
 #undef T
 const struct schema taint_schema = SCHEMA("Taint", struct taint, taint_fields);
 
-/* An empty string is as good as none: any effect, operator Equal. */
+/* An empty string is as good as none: any effect, operator Equal. It stands last, so that the
+ * others keep their numbers. */
 static const char *const toleration_effects[] = { "NoSchedule", "PreferNoSchedule", "NoExecute", "",
                                                   NULL };
 static const char *const toleration_ops[] = { "Exists", "Equal", "Lt", "Gt", "", NULL };
@@ -94,9 +95,7 @@ bool toleration_tolerates(const struct toleration *tol, const struct taint *tain
 {
     int64_t ours, theirs;
 
-    /* Beyond NoExecute is the effect written "". */
-    if (tol->effect != EFFECT_ANY && tol->effect <= EFFECT_NO_EXECUTE &&
-        tol->effect != taint->effect)
+    if (tol->effect != EFFECT_ANY && tol->effect != taint->effect)
         return false;
     if (tol->key.len && !str_eq(tol->key, taint->key))
         return false;
@@ -110,7 +109,6 @@ bool toleration_tolerates(const struct toleration *tol, const struct taint *tain
         return tol->op == TOLERATION_LT ? theirs < ours : theirs > ours;
     case TOLERATION_UNSET:
     case TOLERATION_EQUAL:
-    case TOLERATION_EMPTY:
         return str_eq(tol->value, taint->value);
     }
     KV_UNREACHABLE();

@@ -25,7 +25,6 @@ enum toleration_op {
     TOLERATION_EQUAL,
     TOLERATION_LT, /* the taint's value is a number below the toleration's */
     TOLERATION_GT,
-    TOLERATION_EMPTY, /* written "": as Equal */
 };
 extern const struct schema toleration_schema;
 bool toleration_tolerates(const struct toleration *tol, const struct taint *taint);
@@ -49,9 +48,11 @@ struct expression {
     struct str_list values;
     struct maybe_int min_values;
 };
-extern const char *const requirement_op_names[]; /* the JSON words, NULL-terminated, in enum order from OP_IN */
-extern const struct schema selector_expression_schema; /* label selectors: In, NotIn, Exists, DoesNotExist */
-extern const struct schema node_expression_schema;     /* node affinity: also Gt, Lt */
+/* The JSON words, NULL-terminated, in enum order from OP_IN. */
+extern const char *const requirement_op_names[];
+/* Label selectors: In, NotIn, Exists, DoesNotExist. */
+extern const struct schema selector_expression_schema;
+extern const struct schema node_expression_schema; /* node affinity: also Gt, Lt */
 /* NodePool, NodeClaim and NodeOverlay have their own tables over struct expression. */
 
 extern const struct rule label_key_rule, label_value_rule;
@@ -77,7 +78,8 @@ struct condition {
 };
 extern const struct schema condition_schema; /* metav1.Condition */
 extern const struct rule condition_status_rule;
-const struct condition *condition_find(const struct condition *items, uint32_t count, struct str type);
+const struct condition *condition_find(const struct condition *items, uint32_t count,
+                                       struct str type);
 
 /* The first fields of every kind's table. */
 #define OBJECT_FIELDS(type_)                                                                       \

@@ -93,6 +93,9 @@ static size_t append_items(struct flat *flat, const struct field *f, const void 
                                                : f->sub->size;
     size_t start = flat_copy(flat, items, count * size);
     size_t at = start;
+    /* Only what is reached through structs alone is shared: nobody would find the rest again. */
+    flat_share_fn share = flat->share;
+    flat->share = NULL;
     for (uint32_t i = 0; i < count; i++, at += size) {
         if (f->type == FIELD_OPTION || f->type == FIELD_LIST) {
             append_struct(flat, at, f->sub);
@@ -104,6 +107,7 @@ static size_t append_items(struct flat *flat, const struct field *f, const void 
         else if (f->type == FIELD_MAP)
             append_struct(flat, at, f->sub);
     }
+    flat->share = share;
     return start;
 }
 
@@ -167,24 +171,28 @@ void flat_items(struct flat *flat, const struct field *field, const void *items,
 
 /* --- the whole --- */
 
-/* Four sums side by side: one after the other, each multiplication would wait for the last. */
+/* Four sums side by side: one after the other, each multiplication would wait for the last. What is
+ * missing to a whole number of words counts as zero; the length tells it from zeros that are there. */
 #define LANES 4
 #define LANE_FACTOR 0x9fb21c651e98df25ULL
 
-uint64_t flat_hash(const struct flat *flat)
+uint64_t flat_hash(struct flat *flat)
 {
-    uint64_t lanes[LANES] = { 1, 2, 3, 4 };
-    const char *p = (const char *)flat->bytes;
-    size_t left = flat->len;
-    for (; left >= sizeof lanes; left -= sizeof lanes, p += sizeof lanes) {
+    uint64_t lanes[LANES] = { 1, 2, 3, flat->len };
+    size_t end = flat->len, rest = -end & (sizeof lanes - 1);
+    size_t pad = flat_append(flat, rest);
+    memset(flat->bytes + pad, 0, rest);
+    flat->len = end;
+    for (const char *p = (const char *)flat->bytes, *stop = p + end; p < stop; p += sizeof lanes) {
         for (size_t i = 0; i < LANES; i++) {
             uint64_t x = lanes[i] ^ bytes_load64(p + i * sizeof(uint64_t));
             lanes[i] = (x << 29 | x >> 35) * LANE_FACTOR;
         }
     }
-    uint64_t salt = kv_mix64(lanes[0]) ^ kv_mix64(lanes[1] + 1) ^ kv_mix64(lanes[2] + 2) ^
-                    kv_mix64(lanes[3] + 3);
-    return kv_hash_salted(p, left, salt ^ flat->len);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < LANES; i++)
+        sum = (sum << 16 | sum >> 48) ^ lanes[i];
+    return kv_mix64(sum);
 }
 
 void flat_bind(struct flat *flat, const void *base)

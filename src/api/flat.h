@@ -34,7 +34,7 @@ void flat_struct(struct flat *flat, const struct schema *schema, const void *val
 /* What a FIELD_OPTION, LIST, MAP, STR_MAP or RESOURCES points at. */
 void flat_items(struct flat *flat, const struct field *field, const void *items, uint32_t count);
 
-uint64_t flat_hash(const struct flat *flat);
+uint64_t flat_hash(struct flat *flat);
 
 /* Turn offsets into the pointers that they are once the bytes lie at `base`, and back. */
 void flat_bind(struct flat *flat, const void *base);

@@ -63,7 +63,7 @@ struct kind {
     const char *version;
     const char *name, *plural, *singular;
     bool namespaced;
-    bool has_status; /* a status subresource: spec writes never touch it and back */
+    bool has_status;             /* a status subresource: spec writes never touch it and back */
     const struct schema *schema; /* of the whole object: apiVersion, kind, metadata, spec, status */
     const char *doc;
     const struct crd *crd; /* NULL for kinds that Kubernetes (or NFD) brings */
@@ -78,7 +78,8 @@ struct kind {
      * a view of `root` as written (settled, defaults not added) whenever that can be decoded, even
      * if the schema found problems: a value that it already refused is not reported again. */
     void (*check)(const struct object *object, const json_val *root, struct report *report);
-    /* The value of a field selector's key beyond metadata.name and metadata.namespace. STR_NONE: the kind does not have it. */
+    /* The value of a field selector's key beyond metadata.name and metadata.namespace. STR_NONE:
+     * the kind does not have it. */
     struct str (*field)(const struct object *object, struct str path);
 };
 
@@ -87,8 +88,8 @@ extern const struct kind *const kinds[];
 extern const uint32_t kind_count;
 
 const struct kind *kind_find(struct str api_version, struct str name); /* NULL: not one of ours */
-const struct kind *kind_find_plural(struct str name);                  /* "nodepools" or "nodepool", any case */
-void kind_api_version(const struct kind *kind, struct buf *out);       /* "apps/v1", "v1" */
+const struct kind *kind_find_plural(struct str name); /* "nodepools" or "nodepool", any case */
+void kind_api_version(const struct kind *kind, struct buf *out); /* "apps/v1", "v1" */
 
 /* Shared blocks live in a pool; equal ones are found in it. Thread safe. One per store; a process
  * may have several. Objects hold a reference to what they share, and the pool must outlive them. */

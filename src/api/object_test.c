@@ -250,3 +250,19 @@ TEST(field_selectors_find_metadata_and_what_the_kind_has)
     EXPECT_STR(object_field(a, STR("status.phase")), "");
     EXPECT_STR(object_field(a, STR("spec.nonsense")), NULL);
 }
+
+TEST(labels_inside_a_list_belong_to_the_object_itself)
+{
+    AUTO(object_pool) pool = object_pool_new();
+    struct doc doc;
+    struct err err;
+    const struct object *object = NULL;
+    EXPECT_OK(json_read(STR("{\"metadata\":{\"name\":\"a\"},\"spec\":{\"volumeClaimTemplates\":[{"
+                            "\"metadata\":{\"name\":\"d\",\"labels\":{\"a\":\"b\"}}}]}}"),
+                        &doc, &err),
+              err);
+    EXPECT_OK(object_decode(pool, &stateful_set_kind, doc.root, &object, &err), err);
+    EXPECT_EQ(object_pool_stats(pool).shared_count, 0);
+    object_unref(object);
+    doc_done(&doc);
+}

@@ -18,7 +18,6 @@
     }
 
 static const struct rule dns_label_rule = { .check = dns1123_label_problem };
-static const struct rule dns_subdomain_rule = { .check = dns1123_subdomain_problem };
 static const struct rule by_name_rule = { KEYED_BY("name") };
 static const struct rule label_keys_rule = { .item = &label_key_rule, .list_kind = LIST_SET };
 
@@ -57,7 +56,7 @@ static const struct field needs_fields[] = {
     FIELD(LIST, claims, "claims", NULL, .sub = &claim_use_schema),
 };
 #undef T
-static const struct schema needs_schema =
+const struct schema resource_needs_schema =
     SCHEMA("ResourceRequirements", struct resource_needs, needs_fields);
 
 /* --- containers --- */
@@ -95,7 +94,7 @@ static const struct rule devices_rule = { KEYED_BY("devicePath") };
         CHECKED(STR, "workingDir"), FIELD(LIST, ports, "ports", NULL, .sub = &port_schema),        \
         CHECKED(LIST, "envFrom", .sub = &env_from_schema),                                         \
         CHECKED(LIST, "env", .sub = &env_schema),                                                  \
-        FIELD(STRUCT, resources, "resources", NULL, .sub = &needs_schema),                         \
+        FIELD(STRUCT, resources, "resources", NULL, .sub = &resource_needs_schema),                \
         CHECKED(LIST, "resizePolicy", .sub = &resize_policy_schema),                               \
         FIELD(ENUM, restart_policy, "restartPolicy", NULL, .rule = &container_restart_rule),       \
         CHECKED(LIST, "restartPolicyRules", .sub = &restart_rule_schema),                          \
@@ -242,139 +241,6 @@ static const struct schema spread_schema =
     SCHEMA("TopologySpreadConstraint", struct spread_constraint, spread_fields, .cel = spread_cel);
 static const struct rule spread_list_rule = { KEYED_BY("topologyKey", "whenUnsatisfiable") };
 
-/* --- volumes --- */
-
-#define T struct volume_claim_source
-static const struct field claim_source_fields[] = {
-    FIELD(STR, name, "claimName", NULL, REQUIRED, .rule = &dns_subdomain_rule),
-    FIELD(BOOL, read_only, "readOnly", NULL),
-};
-#undef T
-static const struct schema claim_source_schema =
-    SCHEMA("PersistentVolumeClaimVolumeSource", struct volume_claim_source, claim_source_fields);
-
-#define T struct volume_id_source
-static const struct field csi_source_fields[] = {
-    FIELD(STR, id, "driver", NULL, REQUIRED, .rule = &text_rule),
-    CHECKED(BOOL, "readOnly"),
-    CHECKED(STR, "fsType"),
-    CHECKED(STR_MAP, "volumeAttributes"),
-    CHECKED(STRUCT, "nodePublishSecretRef", .sub = &local_ref_schema),
-};
-static const struct field aws_disk_fields[] = {
-    FIELD(STR, id, "volumeID", NULL, REQUIRED, .rule = &text_rule),
-    CHECKED(STR, "fsType"),
-    CHECKED(INT, "partition", .rule = &int32_rule),
-    CHECKED(BOOL, "readOnly"),
-};
-static const struct field gce_disk_fields[] = {
-    FIELD(STR, id, "pdName", NULL, REQUIRED, .rule = &text_rule),
-    CHECKED(STR, "fsType"),
-    CHECKED(INT, "partition", .rule = &int32_rule),
-    CHECKED(BOOL, "readOnly"),
-};
-static const struct field azure_disk_fields[] = {
-    FIELD(STR, id, "diskName", NULL, REQUIRED, .rule = &text_rule),
-    CHECKED(STR, "diskURI", REQUIRED),
-    CHECKED(STR, "cachingMode"),
-    CHECKED(STR, "fsType"),
-    CHECKED(BOOL, "readOnly"),
-    CHECKED(STR, "kind"),
-};
-static const struct field cinder_disk_fields[] = {
-    FIELD(STR, id, "volumeID", NULL, REQUIRED, .rule = &text_rule),
-    CHECKED(STR, "fsType"),
-    CHECKED(BOOL, "readOnly"),
-    CHECKED(STRUCT, "secretRef", .sub = &local_ref_schema),
-};
-#undef T
-static const struct schema csi_source_schema =
-    SCHEMA("CSIVolumeSource", struct volume_id_source, csi_source_fields);
-static const struct schema aws_disk_schema =
-    SCHEMA("AWSElasticBlockStoreVolumeSource", struct volume_id_source, aws_disk_fields);
-static const struct schema gce_disk_schema =
-    SCHEMA("GCEPersistentDiskVolumeSource", struct volume_id_source, gce_disk_fields);
-static const struct schema azure_disk_schema =
-    SCHEMA("AzureDiskVolumeSource", struct volume_id_source, azure_disk_fields);
-static const struct schema cinder_disk_schema =
-    SCHEMA("CinderVolumeSource", struct volume_id_source, cinder_disk_fields);
-
-static const struct rule access_modes_rule = {
-    .items_min = 1,
-    .item = ENUMS("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"),
-};
-
-#define T struct volume_template_spec
-static const struct field volume_template_spec_fields[] = {
-    FIELD(STRS, access_modes, "accessModes", NULL, REQUIRED, .rule = &access_modes_rule),
-    FIELD(OPTION, maybe_selector, "selector", NULL, .sub = &label_selector_schema),
-    FIELD(STRUCT, resources, "resources", NULL, REQUIRED, .sub = &needs_schema),
-    FIELD(STR, volume_name, "volumeName", NULL),
-    FIELD(STR, storage_class_name, "storageClassName", NULL),
-    CHECKED(ENUM, "volumeMode", .rule = ENUMS("Filesystem", "Block")),
-    FIELD_KNOWN("dataSource"),
-    FIELD_KNOWN("dataSourceRef"),
-    CHECKED(STR, "volumeAttributesClassName"),
-};
-#undef T
-static const struct schema volume_template_spec_schema =
-    SCHEMA("PersistentVolumeClaimSpec", struct volume_template_spec, volume_template_spec_fields);
-
-#define T struct volume_template
-static const struct field volume_template_fields[] = {
-    FIELD(STRUCT, meta, "metadata", NULL, .sub = &meta_template_schema),
-    FIELD(STRUCT, spec, "spec", NULL, REQUIRED, .sub = &volume_template_spec_schema),
-};
-#undef T
-static const struct schema volume_template_schema =
-    SCHEMA("PersistentVolumeClaimTemplate", struct volume_template, volume_template_fields);
-
-#define T struct volume_ephemeral_source
-static const struct field ephemeral_source_fields[] = {
-    FIELD(OPTION, maybe_template, "volumeClaimTemplate", NULL, REQUIRED,
-          .sub = &volume_template_schema),
-};
-#undef T
-static const struct schema ephemeral_source_schema =
-    SCHEMA("EphemeralVolumeSource", struct volume_ephemeral_source, ephemeral_source_fields);
-
-#define T struct volume
-static const struct field volume_fields[] = {
-    FIELD(STR, name, "name", NULL, REQUIRED, .rule = &dns_label_rule),
-    CHECKED(STRUCT, "hostPath", .sub = &host_path_schema),
-    CHECKED(STRUCT, "emptyDir", .sub = &empty_dir_schema),
-    FIELD(STRUCT, gce_disk, "gcePersistentDisk", NULL, .sub = &gce_disk_schema),
-    FIELD(STRUCT, aws_disk, "awsElasticBlockStore", NULL, .sub = &aws_disk_schema),
-    FIELD_KNOWN("gitRepo"),
-    CHECKED(STRUCT, "secret", .sub = &secret_volume_schema),
-    CHECKED(STRUCT, "nfs", .sub = &nfs_volume_schema),
-    FIELD_KNOWN("iscsi"),
-    FIELD_KNOWN("glusterfs"),
-    FIELD(STRUCT, claim, "persistentVolumeClaim", NULL, .sub = &claim_source_schema),
-    FIELD_KNOWN("rbd"),
-    FIELD_KNOWN("flexVolume"),
-    FIELD(STRUCT, cinder_disk, "cinder", NULL, .sub = &cinder_disk_schema),
-    FIELD_KNOWN("cephfs"),
-    FIELD_KNOWN("flocker"),
-    CHECKED(STRUCT, "downwardAPI", .sub = &downward_volume_schema),
-    FIELD_KNOWN("fc"),
-    FIELD_KNOWN("azureFile"),
-    CHECKED(STRUCT, "configMap", .sub = &config_map_volume_schema),
-    FIELD_KNOWN("vsphereVolume"),
-    FIELD_KNOWN("quobyte"),
-    FIELD(STRUCT, azure_disk, "azureDisk", NULL, .sub = &azure_disk_schema),
-    FIELD_KNOWN("photonPersistentDisk"),
-    CHECKED(STRUCT, "projected", .sub = &projected_volume_schema),
-    FIELD_KNOWN("portworxVolume"),
-    FIELD_KNOWN("scaleIO"),
-    FIELD_KNOWN("storageos"),
-    FIELD(STRUCT, csi, "csi", NULL, .sub = &csi_source_schema),
-    FIELD(STRUCT, ephemeral, "ephemeral", NULL, .sub = &ephemeral_source_schema),
-    CHECKED(STRUCT, "image", .sub = &image_volume_schema),
-};
-#undef T
-const struct schema volume_schema = SCHEMA("Volume", struct volume, volume_fields);
-
 /* --- the spec --- */
 
 #define T struct named
@@ -474,7 +340,7 @@ static const struct field pod_spec_fields[] = {
           .rule = &by_name_rule),
     FIELD(LIST, resource_claims, "resourceClaims", NULL, .sub = &resource_claim_schema,
           .rule = &by_name_rule),
-    FIELD(STRUCT, resources, "resources", NULL, .sub = &needs_schema),
+    FIELD(STRUCT, resources, "resources", NULL, .sub = &resource_needs_schema),
     CHECKED(STR, "hostnameOverride"),
 };
 #undef T
@@ -541,7 +407,7 @@ static const struct field container_status_fields[] = {
     CHECKED(STR, "containerID"),
     FIELD(TRI, started, "started", NULL),
     FIELD(RESOURCES, allocated, "allocatedResources", NULL),
-    FIELD(OPTION, maybe_resources, "resources", NULL, .sub = &needs_schema),
+    FIELD(OPTION, maybe_resources, "resources", NULL, .sub = &resource_needs_schema),
     FIELD_KNOWN("volumeMounts"),
     FIELD_KNOWN("user"),
     FIELD_KNOWN("allocatedResourcesStatus"),

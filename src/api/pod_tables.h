@@ -14,6 +14,8 @@ extern const struct schema host_path_schema, empty_dir_schema, secret_volume_sch
     config_map_volume_schema, downward_volume_schema, projected_volume_schema, nfs_volume_schema,
     image_volume_schema;
 
+extern const struct schema resource_needs_schema; /* of struct resource_needs */
+
 /* Rules used in more than one of the tables. */
 extern const struct rule port_rule;         /* 1 to 65535 */
 extern const struct rule port_or_name_rule; /* the same, or the name of a port */

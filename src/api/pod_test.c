@@ -454,7 +454,6 @@ TEST(a_toleration_matches_key_value_and_effect)
         { { .key = STR("x"), .op = TOLERATION_EXISTS }, false },
         { { .key = STR("k"), .value = STR("5") }, true },
         { { .key = STR("k"), .value = STR("6"), .op = TOLERATION_EQUAL }, false },
-        { { .key = STR("k"), .value = STR("5"), .op = TOLERATION_EMPTY, .effect = 4 }, true },
         { { .key = STR("k"), .value = STR("5"), .effect = EFFECT_NO_SCHEDULE }, true },
         { { .key = STR("k"), .value = STR("5"), .effect = EFFECT_NO_EXECUTE }, false },
         { { .key = STR("k"), .value = STR("6"), .op = TOLERATION_LT }, true },
@@ -464,6 +463,16 @@ TEST(a_toleration_matches_key_value_and_effect)
     };
     for (size_t i = 0; i < KV_COUNT_OF(cases); i++)
         EXPECT_EQ(toleration_tolerates(&cases[i].t, &taint), cases[i].tolerates);
+}
+
+TEST(an_empty_operator_or_effect_counts_as_none)
+{
+    SAMPLE s;
+    const struct pod *pod = sample_pod(
+        &s, HEAD
+        "spec: {containers: [{name: a}], tolerations: [{key: k, operator: '', effect: ''}]}\n");
+    EXPECT_EQ(pod->spec->tolerations.items[0].op, TOLERATION_UNSET);
+    EXPECT_EQ(pod->spec->tolerations.items[0].effect, EFFECT_ANY);
 }
 
 TEST(a_label_selector_matches_all_of_its_parts)

@@ -206,6 +206,17 @@ static struct str namespace_field(const struct object *object, struct str path)
     return phase == NAMESPACE_UNSET ? STR("") : str_of(namespace_phases[phase - 1]);
 }
 
+/* Every namespace can be selected by its name. */
+static void namespace_complete(struct json_build *b, json_mut *root)
+{
+    json_mut *meta = json_mut_get(root, STR("metadata"));
+    struct str name = json_mut_str(json_mut_get(meta, STR("name")));
+
+    if (name.len > 0)
+        json_set_str(b, json_mut_object(b, meta, STR("labels")), "kubernetes.io/metadata.name",
+                     name);
+}
+
 const struct kind namespace_kind = {
     .group = "",
     .version = "v1",
@@ -215,6 +226,7 @@ const struct kind namespace_kind = {
     .has_status = true,
     .schema = &namespace_schema,
     .doc = "A scope for names.",
+    .complete = namespace_complete,
     .check = check_name_is_label,
     .field = namespace_field,
 };
@@ -229,8 +241,8 @@ static const struct rule lease_duration_rule = { .format = "int32",
 static const struct field lease_spec_fields[] = {
     FIELD(STR, holder_identity, "holderIdentity", NULL),
     FIELD(MAYBE_INT, duration_s, "leaseDurationSeconds", NULL, .rule = &lease_duration_rule),
-    FIELD(TIME, acquire_us, "acquireTime", NULL),
-    FIELD(TIME, renew_us, "renewTime", NULL),
+    FIELD(TIME, acquire_us, "acquireTime", NULL, .rule = &micro_time_rule),
+    FIELD(TIME, renew_us, "renewTime", NULL, .rule = &micro_time_rule),
     FIELD(MAYBE_INT, transitions, "leaseTransitions", NULL, .rule = &count_rule),
     CHECKED(STR, "strategy", .rule = &required_text_rule),
     CHECKED(STR, "preferredHolder"),

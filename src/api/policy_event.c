@@ -21,7 +21,7 @@ static const struct schema event_source_schema =
 #define T struct event_series
 static const struct field event_series_fields[] = {
     FIELD(INT, count, "count", NULL, .rule = &count_rule),
-    FIELD(TIME, last_us, "lastObservedTime", NULL),
+    FIELD(TIME, last_us, "lastObservedTime", NULL, .rule = &micro_time_rule),
 };
 #undef T
 static const struct schema event_series_schema =
@@ -39,7 +39,7 @@ static const struct field event_fields[] = {
     FIELD(TIME, last_us, "lastTimestamp", NULL),
     FIELD(INT, count, "count", NULL, .rule = &count_rule),
     FIELD(STR, type, "type", NULL),
-    FIELD(TIME, event_us, "eventTime", NULL),
+    FIELD(TIME, event_us, "eventTime", NULL, .rule = &micro_time_rule),
     FIELD(OPTION, maybe_series, "series", NULL, .sub = &event_series_schema),
     FIELD(STR, action, "action", NULL),
     CHECKED(OPTION, "related", .sub = &object_reference_schema),

@@ -140,6 +140,7 @@ TEST(namespace_name_is_one_label_and_phase_can_be_selected)
     EXPECT_STR(sample_problems(&s), "");
     EXPECT_EQ(namespace_of(s.object)->status.phase, NAMESPACE_TERMINATING);
     EXPECT_STR(object_field(s.object, STR("status.phase")), "Terminating");
+    EXPECT_STR(sample_default(&s, "metadata.labels"), "{\"kubernetes.io/metadata.name\":\"shop\"}");
     expect_problem("{apiVersion: v1, kind: Namespace, metadata: {name: a.b}}", "metadata.name: ");
     expect_problem("{apiVersion: v1, kind: Namespace, metadata: {name: Shop}}", "metadata.name: ");
 }
@@ -172,6 +173,10 @@ TEST(lease_lasts_some_time_and_transitions_do_not_go_back)
     expect_problem(LEASE("{leaseDurationSeconds: 0}"), "spec.leaseDurationSeconds: expected 1 to");
     expect_problem(LEASE("{leaseTransitions: -1}"), "spec.leaseTransitions: expected 0 to");
     expect_problem(LEASE("{renewTime: yesterday}"), "spec.renewTime: ");
+    expect_problem(LEASE("{renewTime: '2026-01-02T03:04:05Z'}"), "needs six digits");
+    expect_problem(LEASE("{renewTime: '2026-01-02T03:04:05.123Z'}"), "needs six digits");
+    expect_problem(LEASE("{renewTime: '2026-01-02T03:04:05.123456789Z'}"), "needs six digits");
+    expect_fine(LEASE("{renewTime: '2026-01-02T03:04:05.123456+01:00'}"));
     expect_problem(LEASE("{preferredHolder: b}"), "spec.preferredHolder: may only be set together");
     expect_problem(LEASE("{leaseDuration: 5}"), "spec.leaseDuration: unknown field");
 }
@@ -236,7 +241,7 @@ TEST(event_fields_select_as_in_the_api_server)
 
 #define NEW_EVENT(rest_)                                                                           \
     "{apiVersion: v1, kind: Event, metadata: {name: e, namespace: shop}, involvedObject: {kind: "  \
-    "Pod, namespace: shop, name: p}, eventTime: '2026-01-02T03:04:05.5Z', " rest_ "}"
+    "Pod, namespace: shop, name: p}, eventTime: '2026-01-02T03:04:05.500000Z', " rest_ "}"
 #define NEW_WORDS "reason: R, action: A, reportingComponent: c, reportingInstance: i"
 
 TEST(event_of_the_newer_form_has_stricter_rules)

@@ -288,9 +288,11 @@ static bool decode_field(struct decoder *d, const struct field *f, const json_va
     case FIELD_STR:
         *(struct str *)out = json_str(v);
         return true;
-    case FIELD_ENUM:
-        *(uint8_t *)out = enum_index(f->rule->enums, json_str(v));
+    case FIELD_ENUM: {
+        struct str word = json_str(v);
+        *(uint8_t *)out = word.len ? enum_index(f->rule->enums, word) : 0;
         return true;
+    }
     case FIELD_TIME:
         return decode_time(d, v, out);
     case FIELD_DURATION:

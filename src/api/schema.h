@@ -85,7 +85,7 @@ enum field_type {
     FIELD_TRI,       /* uint8_t, enum tri */
     FIELD_INT,       /* int64_t; absent is 0 */
     FIELD_MAYBE_INT, /* struct maybe_int */
-    FIELD_ENUM,      /* uint8_t: 1 + index in rule->enums; 0 is absent or a value we do not know */
+    FIELD_ENUM,      /* uint8_t: 1 + index in rule->enums; 0: absent, "" or a word we do not know */
     FIELD_TIME,      /* int64_t microseconds since 1970; absent (or null) is 0 */
     FIELD_DURATION,  /* struct duration; JSON string in Go's form */
     FIELD_DURATION_OR_NEVER,
@@ -102,15 +102,16 @@ enum field_type {
     FIELD_STRS,       /* struct str_list */
     FIELD_STR_MAP,    /* struct str_map */
     FIELD_RESOURCES,  /* struct resources: a JSON object of quantities (numbers are accepted too) */
-    FIELD_MAP,        /* LIST(T), sorted by key, from a JSON object of objects; T starts with `struct str key` */
+    /* LIST(T), sorted by key, from a JSON object of objects; T starts with `struct str key`. */
+    FIELD_MAP,
 };
 #define FIELD_FIRST_POINTING FIELD_STR
 
 enum field_flags {
     FIELD_REQUIRED = 1 << 0,
-    /* The pointed-to value lives in its own counted block and equal ones are one (FIELD_OPTION,
-     * FIELD_LIST, FIELD_STR_MAP, FIELD_RESOURCES; only on fields reached from the object through FIELD_STRUCTs):
-     * what a thousand pods of one Deployment have in common is kept once. */
+    /* The pointed-to value lives in its own counted block and equal ones are one (FIELD_OPTION and
+     * lists and maps of all kinds): what a thousand pods of one Deployment have in common is kept
+     * once. It counts only on fields reached from the object through FIELD_STRUCTs. */
     FIELD_SHARED = 1 << 1,
     FIELD_PRESERVE_UNKNOWN = 1 << 2, /* an open object: x-kubernetes-preserve-unknown-fields */
     FIELD_DERIVED = 1 << 3,          /* not in JSON: filled by the kind's `settle` */
@@ -120,10 +121,10 @@ enum field_flags {
 /* --- the rules of a field; members left zero do not apply --- */
 
 struct cel_rule {
-    const char *rule;    /* CEL text, printed in the CRD; NULL ends a list */
+    const char *rule; /* CEL text, printed in the CRD; NULL ends a list */
     const char *message;
-    /* The same rule in C. `old` is NULL on creation; a rule about changes (it mentions oldSelf)
-     * is not called then. */
+    /* The same rule in C, on the value as written: defaults are not in it yet. `old` is NULL on
+     * creation; a rule about changes (it mentions oldSelf) is called only with an old value. */
     bool (*holds)(const json_val *self, const json_val *old);
 };
 
@@ -134,15 +135,16 @@ struct rule {
     const char *const *enums;      /* NULL-terminated */
     const char *dflt;              /* JSON text */
     const char *format;            /* "int32", "int64", "date-time" */
-    struct maybe_int min, max; /* of a number */
+    struct maybe_int min, max;     /* of a number */
     uint32_t len_min, len_max;     /* of a string, in characters; 0: no limit */
     uint32_t items_min, items_max; /* of a list or map; 0: no limit */
     enum list_kind list_kind;
-    const char *const *map_keys;   /* with LIST_MAP */
-    bool map_atomic;               /* x-kubernetes-map-type: atomic */
-    const struct cel_rule *cel;    /* on this value */
-    const struct rule *item;       /* for each string of a FIELD_STRS, each value of a FIELD_STR_MAP or FIELD_RESOURCES */
-    const struct rule *key;        /* for each key of a map; not expressible in OpenAPI: offline only */
+    const char *const *map_keys; /* with LIST_MAP */
+    bool map_atomic;             /* x-kubernetes-map-type: atomic */
+    const struct cel_rule *cel;  /* on this value */
+    /* For each string of a FIELD_STRS, each value of a FIELD_STR_MAP or FIELD_RESOURCES. */
+    const struct rule *item;
+    const struct rule *key; /* for each key of a map; not expressible in OpenAPI: offline only */
     /* A further check of a string (a cron text, a quantity range): NULL or what is wrong. */
     const char *(*check)(struct str value);
 };
@@ -155,7 +157,8 @@ struct field {
     uint16_t offset;  /* in the C struct */
     uint16_t name_len;
     bool unkept; /* checked as its type says, but not decoded: see CHECKED() */
-    const struct schema *sub; /* of FIELD_STRUCT, OPTION, LIST, MAP; of FIELD_OPAQUE if its inside is checked too */
+    /* Of FIELD_STRUCT, OPTION, LIST, MAP; of FIELD_OPAQUE if its inside is checked too. */
+    const struct schema *sub;
     const struct rule *rule;
 };
 
@@ -199,8 +202,8 @@ struct schema {
  * it, need no C struct either and are written SCHEMA_CHECKED. */
 #define CHECKED(type_, name_, ...)                                                                 \
     {                                                                                              \
-        .type = FIELD_##type_, .name = name_, .name_len = sizeof(name_) - 1,                       \
-        .unkept = true, __VA_ARGS__                                                                \
+        .type = FIELD_##type_, .name = name_, .name_len = sizeof(name_) - 1, .unkept = true,       \
+        __VA_ARGS__                                                                                \
     }
 #define SCHEMA_CHECKED(name_, fields_, ...)                                                        \
     {                                                                                              \
@@ -229,8 +232,8 @@ enum severity { PROBLEM_ERROR, PROBLEM_WARNING };
 
 struct problem {
     enum severity severity;
-    struct str path; /* "" for the object itself */
-    struct str what; /* "what is wrong, what was expected" */
+    struct str path;    /* "" for the object itself */
+    struct str what;    /* "what is wrong, what was expected" */
     const json_val *at; /* the value, or its nearest parent if it is missing; NULL: unknown */
 };
 
@@ -238,6 +241,9 @@ struct report {
     struct arena *arena; /* owns the texts */
     VEC(struct problem) problems;
     uint32_t error_count;
+    /* Leave out what a CRD cannot say (rules of map keys, `check` functions): an API server takes
+     * such an object, and its owner learns later. */
+    bool crd_only;
 };
 
 #define REPORT_PROBLEMS_MAX 1000 /* kept; further errors are only counted */

@@ -23,7 +23,7 @@ struct bitset {
 };
 
 /* 256 bits, the widest vector of common machines; also spares the loops a scalar remainder. */
-#define BITSET_LANE 4
+#define BITSET_LANE ((size_t)4)
 #define BITSET_WORDS(bits)                                                                         \
     (((size_t)(bits) + 64 * BITSET_LANE - 1) / (64 * BITSET_LANE) * BITSET_LANE)
 

@@ -155,6 +155,8 @@ struct virtual_clock *virtual_clock_new(int64_t wall_us)
 
 void virtual_clock_free(struct virtual_clock *vc)
 {
+    if (!vc)
+        return;
     KV_ASSERT(!vc->waiters);
     pthread_mutex_destroy(&vc->lock);
     free(vc);

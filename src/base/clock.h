@@ -40,7 +40,7 @@ void clock_cond_init(pthread_cond_t *cond); /* measures waits by the monotonic c
  * who advances it holds no mutex that somebody waits with. It starts at mono_ns 0. */
 struct virtual_clock;
 struct virtual_clock *virtual_clock_new(int64_t wall_us);
-void virtual_clock_free(struct virtual_clock *vc);
+void virtual_clock_free(struct virtual_clock *vc); /* nobody waits on it; NULL is fine */
 KV_AUTO_TYPE(virtual_clock, virtual_clock_free)
 const struct clock *virtual_clock_port(struct virtual_clock *vc);
 void virtual_clock_advance(struct virtual_clock *vc, int64_t ns);

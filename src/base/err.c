@@ -39,7 +39,7 @@ static size_t format(char text[ERR_TEXT_MAX], const char *fmt, va_list args)
     return len;
 }
 
-int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
+int(err_set)(struct err *err, enum err_kind kind, const char *fmt, ...)
 {
     KV_ASSERT(kind != ERR_NONE);
     if (!err)
@@ -54,7 +54,7 @@ int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
     return -1;
 }
 
-int err_wrap(struct err *err, const char *fmt, ...)
+int(err_wrap)(struct err *err, const char *fmt, ...)
 {
     if (!err)
         return -1;

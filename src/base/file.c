@@ -18,23 +18,23 @@ static int read_all(int fd, const char *path, size_t bytes_max, struct buf *out,
     for (;;) {
         buf_reserve(out, 1 << 16);
         ssize_t n = read(fd, out->p + out->len, out->cap - out->len - 1);
-        if (n == 0)
-            break;
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
-            out->len = before;
-            return fail(err, path, errno);
+            int number = errno;
+            buf_cut(out, before);
+            return fail(err, path, number);
         }
         out->len += (size_t)n;
+        out->p[out->len] = '\0';
+        if (n == 0)
+            return 0;
         if (out->len - before > bytes_max) {
-            out->len = before;
+            buf_cut(out, before);
             return err_set(err, ERR_INVALID, "%s: longer than the limit of %zu bytes", path,
                            bytes_max);
         }
     }
-    out->p[out->len] = '\0';
-    return 0;
 }
 
 int file_read(const char *path, size_t bytes_max, struct buf *out, struct err *err)
@@ -70,50 +70,67 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int folder_names(const char *folder, struct file_paths *out, struct err *err)
+struct walk {
+    const char *const *suffixes;
+    struct file_paths *out;
+    size_t name_count; /* looked at so far: links can make a small tree a large walk */
+    struct err *err;
+};
+
+static int folder_names(struct walk *w, const char *folder, struct file_paths *names)
 {
     DIR *d = opendir(folder);
     if (!d)
-        return fail(err, folder, errno);
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
-        if (e->d_name[0] != '.')
-            vec_push(&out->items, kv_strdup(e->d_name));
+        return fail(w->err, folder, errno);
+    int rc = 0;
+    errno = 0;
+    for (struct dirent *e; rc == 0 && (e = readdir(d)) != NULL;) {
+        if (e->d_name[0] == '.')
+            continue;
+        vec_push(&names->items, kv_strdup(e->d_name));
+        if (++w->name_count > FOLDER_NAMES_MAX)
+            rc = err_set(w->err, ERR_INVALID, "%s: more than %d files and folders to look at",
+                         folder, FOLDER_NAMES_MAX);
+        errno = 0;
     }
+    if (rc == 0 && errno != 0)
+        rc = fail(w->err, folder, errno);
     closedir(d);
-    if (out->items.count)
-        qsort(out->items.items, out->items.count, sizeof *out->items.items, by_text);
-    return 0;
+    if (names->items.count)
+        qsort(names->items.items, names->items.count, sizeof *names->items.items, by_text);
+    return rc;
 }
 
-static int expand(const char *path, const char *const *suffixes, int depth, struct file_paths *out,
-                  struct err *err)
-{
-    struct stat st;
-    if (stat(path, &st) < 0)
-        return fail(err, path, errno);
-    if (!S_ISDIR(st.st_mode)) {
-        if (depth > 0 && !has_suffix(path, suffixes))
-            return 0;
-        if (out->items.count >= FOLDER_FILES_MAX)
-            return err_set(err, ERR_INVALID, "%s: more than %d files", path, FOLDER_FILES_MAX);
-        vec_push(&out->items, kv_strdup(path));
-        return 0;
-    }
-    if (depth >= FOLDER_DEPTH_MAX)
-        return err_set(err, ERR_INVALID, "%s: folders nested deeper than %d (a link to itself?)",
-                       path, FOLDER_DEPTH_MAX);
+static int expand(struct walk *w, const char *path, int depth);
 
+static int expand_folder(struct walk *w, const char *folder, int depth)
+{
+    if (depth >= FOLDER_DEPTH_MAX)
+        return err_set(w->err, ERR_INVALID, "%s: folders nested deeper than %d (a link to itself?)",
+                       folder, FOLDER_DEPTH_MAX);
     struct file_paths names = { 0 };
-    int rc = folder_names(path, &names, err);
-    size_t path_len = strlen(path);
-    const char *slash = path_len && path[path_len - 1] == '/' ? "" : "/";
+    int rc = folder_names(w, folder, &names);
+    const char *slash = str_ends(str_of(folder), STR("/")) ? "" : "/";
     for (size_t i = 0; rc == 0 && i < names.items.count; i++) {
         AUTO_BUF child = { 0 };
-        buf_addf(&child, "%s%s%s", path, slash, names.items.items[i]);
-        rc = expand(child.p, suffixes, depth + 1, out, err);
+        buf_addf(&child, "%s%s%s", folder, slash, names.items.items[i]);
+        rc = expand(w, child.p, depth + 1);
     }
     file_paths_done(&names);
     return rc;
+}
+
+static int expand(struct walk *w, const char *path, int depth)
+{
+    struct stat st;
+    bool wanted = depth == 0 || has_suffix(path, w->suffixes);
+    if (stat(path, &st) < 0)
+        return wanted ? fail(w->err, path, errno) : 0; /* a dangling link that is not for us */
+    if (S_ISDIR(st.st_mode))
+        return expand_folder(w, path, depth);
+    if (wanted && (depth == 0 || S_ISREG(st.st_mode)))
+        vec_push(&w->out->items, kv_strdup(path));
+    return 0;
 }
 
 int file_expand(const char *path, const char *const *suffixes, struct file_paths *out,
@@ -123,5 +140,5 @@ int file_expand(const char *path, const char *const *suffixes, struct file_paths
         vec_push(&out->items, kv_strdup(path));
         return 0;
     }
-    return expand(path, suffixes, 0, out, err);
+    return expand(&(struct walk){ .suffixes = suffixes, .out = out, .err = err }, path, 0);
 }

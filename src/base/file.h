@@ -1,7 +1,6 @@
 /* base/file.h - whole files and folders, with limits. */
 #pragma once
 
-#include "base/arena.h"
 #include "base/err.h"
 #include "base/vec.h"
 
@@ -16,10 +15,11 @@ struct file_paths {
 void file_paths_done(struct file_paths *paths);
 
 #define FOLDER_DEPTH_MAX 32
-#define FOLDER_FILES_MAX 100000
+#define FOLDER_NAMES_MAX 200000 /* looked at, in all folders together */
 
-/* `path` itself if it is a file (or "-"); if it is a folder, the files below it whose names end in
- * one of `suffixes` (NULL-terminated), sorted by path. Names that start with a dot are passed over,
- * symbolic links followed. */
+/* `path` itself if it is a file (or "-"); if it is a folder, the regular files below it whose names
+ * end in one of `suffixes` (NULL-terminated), folder by folder in the byte order of their names.
+ * Names that start with a dot are passed over, symbolic links followed. The paths are added to
+ * `out`; on failure some may have been. */
 int file_expand(const char *path, const char *const *suffixes, struct file_paths *out,
                 struct err *err);

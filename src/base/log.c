@@ -114,56 +114,11 @@ uint64_t log_lost_count(const struct log *log)
 
 /* --- values --- */
 
-static char short_escape(char c)
-{
-    switch (c) {
-    case '"':
-    case '\\':
-        return c;
-    case '\n':
-        return 'n';
-    case '\r':
-        return 'r';
-    case '\t':
-        return 't';
-    default:
-        return '\0';
-    }
-}
-
-/* As a JSON string. Control characters are escaped, also DEL and U+0080 to U+009F, which a terminal
- * obeys; what is not UTF-8 becomes U+FFFD. */
-static void add_quoted(struct buf *out, struct str s)
-{
-    buf_addc(out, '"');
-    for (size_t i = 0; i < s.len;) {
-        struct str rest = str_sub(s, i, s.len);
-        size_t n = str_utf8_first(rest);
-        unsigned char c = (unsigned char)rest.p[0];
-        unsigned char next = n == 2 ? (unsigned char)rest.p[1] : 0;
-
-        if (n == 0)
-            buf_addz(out, "\xef\xbf\xbd");
-        else if (short_escape(rest.p[0]))
-            buf_addf(out, "\\%c", short_escape(rest.p[0]));
-        else if (c < 0x20 || c == 0x7f)
-            buf_addf(out, "\\u%04x", c);
-        else if (c == 0xc2 && next < 0xa0)
-            buf_addf(out, "\\u%04x", next);
-        else
-            buf_add(out, str_sub(rest, 0, n));
-        i += n ? n : 1;
-    }
-    buf_addc(out, '"');
-}
-
 static bool reads_well_bare(struct str s)
 {
     for (size_t i = 0; i < s.len; i++) {
         char c = s.p[i];
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     (c && strchr("-_./:@%+,*#~[]()<>", c));
-        if (!plain)
+        if (!char_is_alnum(c) && !(c && strchr("-_./:@%+,*#~[]()<>", c)))
             return false;
     }
     return s.len > 0;
@@ -179,16 +134,13 @@ static void add_text(struct log *log, struct buf *out, struct str s)
     buf_clear(text);
     redact_text(s, LOG_VALUE_BYTES_MAX, text);
     if (text->len > LOG_VALUE_BYTES_MAX) {
-        size_t len = LOG_VALUE_BYTES_MAX;
-        while (len > 0 && ((unsigned char)text->p[len] & 0xc0) == 0x80)
-            len--; /* not through a character */
-        text->len = len;
+        buf_cut(text, str_utf8_cut(buf_str(text), LOG_VALUE_BYTES_MAX));
         buf_addz(text, "...[cut]");
     }
     if (!log->json && reads_well_bare(buf_str(text)))
         buf_add(out, buf_str(text));
     else
-        add_quoted(out, buf_str(text));
+        buf_add_quoted(out, buf_str(text));
 }
 
 static void add_number(struct log *log, struct buf *out, double v)
@@ -312,7 +264,7 @@ static void write_line(struct log *log, enum log_level level, const char *msg, s
         buf_addc(line, '\n');
     if (log->json) {
         buf_addf(line, "{\"time\":\"%s\",\"level\":\"%s\",\"msg\":", when, levels[level].name);
-        add_quoted(line, str_of(msg));
+        buf_add_quoted(line, str_of(msg));
         buf_add(line, fields);
         if (repeated)
             buf_addf(line, ",\"repeated\":%llu", (unsigned long long)repeated);
@@ -374,7 +326,9 @@ static void close_oldest_window(struct log *log)
 static bool hold_back(struct log *log, enum log_level level, const char *msg,
                       const struct log_field *fields, size_t field_count)
 {
-    int64_t now_ns = clock_mono_ns(log->clock);
+    int64_t now_ns = clock_mono_ns(log->clock), closes_ns;
+    if (__builtin_add_overflow(now_ns, log->repeat_window_ns, &closes_ns))
+        closes_ns = INT64_MAX;
     while (log->window_count && window_at(log, 0)->closes_ns <= now_ns)
         close_oldest_window(log);
 
@@ -391,7 +345,7 @@ static bool hold_back(struct log *log, enum log_level level, const char *msg,
         close_oldest_window(log);
     *window_at(log, log->window_count++) = (struct window){
         .identity = identity,
-        .closes_ns = now_ns + log->repeat_window_ns,
+        .closes_ns = closes_ns,
         .msg = msg,
         .level = level,
     };

@@ -8,7 +8,8 @@
  *
  * The message is a literal and says what happened; what differs from line to line goes into the
  * fields. There are no format strings. Times are UTC. A line is one write(2), so lines of several
- * threads and processes do not mix. Values are cut at LOG_VALUE_BYTES_MAX.
+ * threads and processes do not mix. Values are cut at LOG_VALUE_BYTES_MAX. A line that cannot be
+ * written is counted and forgotten; whoever must outlive the reader of a pipe ignores SIGPIPE.
  *
  * Secrets (base/log_redact.h): a field whose key looks secret prints as "[redacted]", whatever its
  * type; credentials inside other texts are masked; LOG_SECRET says that there is a value and

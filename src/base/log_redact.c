@@ -21,16 +21,6 @@ struct mask {
     size_t copy, hide; /* copy so many bytes, then hide so many; hide 0: nothing recognised */
 };
 
-static bool is_alnum(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
-
 bool redact_name(struct str name)
 {
     char plain[NAME_MAX_BYTES + 1];
@@ -38,8 +28,8 @@ bool redact_name(struct str name)
     if (name.len > NAME_MAX_BYTES)
         name = str_sub(name, name.len - NAME_MAX_BYTES, NAME_MAX_BYTES);
     for (size_t i = 0; i < name.len; i++) {
-        if (is_alnum(name.p[i]))
-            plain[len++] = lower(name.p[i]);
+        if (char_is_alnum(name.p[i]))
+            plain[len++] = char_lower(name.p[i]);
     }
     plain[len] = '\0';
     for (size_t i = 0; i < KV_COUNT_OF(secret_words); i++) {
@@ -53,7 +43,7 @@ static bool starts_ignoring_case(struct str s, const char *word)
 {
     size_t i = 0;
     for (; word[i]; i++) {
-        if (i == s.len || lower(s.p[i]) != word[i])
+        if (i == s.len || char_lower(s.p[i]) != word[i])
             return false;
     }
     return true;
@@ -61,7 +51,7 @@ static bool starts_ignoring_case(struct str s, const char *word)
 
 static bool is_word(char c)
 {
-    return is_alnum(c) || c == '_' || c == '-';
+    return char_is_alnum(c) || c == '_' || c == '-';
 }
 
 /* Of credentials: base64 in both alphabets, and the dots between the parts of a token. */
@@ -88,9 +78,8 @@ static size_t skip_spaces(struct str s, size_t at)
 /* What a value can be made of when nothing quotes it. */
 static bool is_value(char c)
 {
-    bool space = c == ' ' || (c >= '\t' && c <= '\r');
-    return !space && c != ',' && c != ';' && c != '&' && c != '"' && c != '\'' && c != '}' &&
-           c != ']' && c != ')';
+    return !char_is_space(c) && c != ',' && c != ';' && c != '&' && c != '"' && c != '\'' &&
+           c != '}' && c != ']' && c != ')';
 }
 
 static size_t quoted_bytes(struct str s, size_t at, char quote)
@@ -154,14 +143,14 @@ static struct mask json_web_token(struct str s)
 /* AKIA or ASIA and 16 capitals or digits. */
 static struct mask aws_key_id(struct str s)
 {
-    size_t n = run(s, 0, is_alnum);
+    size_t n = run(s, 0, char_is_alnum);
     bool id = n == AWS_KEY_ID_BYTES && (str_starts(s, STR("AKIA")) || str_starts(s, STR("ASIA")));
     return (struct mask){ 0, id ? n : 0 };
 }
 
 static bool is_base64(char c)
 {
-    return is_alnum(c) || c == '/' || c == '+';
+    return char_is_alnum(c) || c == '/' || c == '+';
 }
 
 /* 40 characters of base64 with nothing else to know them by; asking for all three kinds of
@@ -213,7 +202,7 @@ static struct mask recognise(struct str s, char before)
         struct mask (*what)(struct str);
         bool (*word)(char); /* asked where a run of these begins */
     } recognisers[] = {
-        { http_credential, is_word },  { json_web_token, is_word }, { aws_key_id, is_alnum },
+        { http_credential, is_word },  { json_web_token, is_word }, { aws_key_id, char_is_alnum },
         { aws_secret_key, is_base64 }, { named_value, is_word },
     };
     if (s.p[0] == ':')

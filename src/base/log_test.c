@@ -5,6 +5,7 @@
 #include "support/test.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -121,12 +122,11 @@ TEST(log_escapes_what_would_break_a_line_or_command_a_terminal)
     log_info(f.log, "x", LOG_STR("v", STR("a\"b\\c\nd\re\tf\bg\033[2J\x7f\0z")));
     log_info(f.log, "x", LOG_STR("v", STR("caf\xc3\xa9 \xc2\x9b \xf0\x9f\x8c\xb3")));
     log_info(f.log, "x", LOG_STR("v", STR("\xff|\xc3|\xed\xa0\x80|\xf4\x90\x80\x80")));
-    EXPECT_STR(
-        written(&f), JSON_HEAD
-        "\"x\",\"v\":\"a\\\"b\\\\c\\nd\\re\\tf\\u0008g\\u001b[2J\\u007f\\u0000z\"}\n" JSON_HEAD
-        "\"x\",\"v\":\"caf\xc3\xa9 \\u009b \xf0\x9f\x8c\xb3\"}\n" JSON_HEAD
-        "\"x\",\"v\":\"\xef\xbf\xbd|\xef\xbf\xbd|\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd|"
-        "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"}\n");
+    EXPECT_STR(written(&f), JSON_HEAD
+               "\"x\",\"v\":\"a\\\"b\\\\c\\nd\\re\\tf\\bg\\u001b[2J\\u007f\\u0000z\"}\n" JSON_HEAD
+               "\"x\",\"v\":\"caf\xc3\xa9 \\u009b \xf0\x9f\x8c\xb3\"}\n" JSON_HEAD
+               "\"x\",\"v\":\"\xef\xbf\xbd|\xef\xbf\xbd|\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd|"
+               "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"}\n");
 }
 
 TEST(log_text_values_cannot_forge_a_second_field_or_line)
@@ -268,6 +268,20 @@ TEST(log_closes_the_oldest_window_early_when_too_many_are_open_and_loses_no_line
     EXPECT_EQ(line_count(written(&f)), keys + 10);
     log_flush(f.log);
     EXPECT_EQ(line_count(written(&f)), 2 * keys);
+}
+
+TEST(log_windows_may_last_for_ever)
+{
+    AUTO_FIXTURE f = fixture_new(LOG_JSON);
+    log_free(f.log);
+    f.log = log_new((struct log_options){ .clock = virtual_clock_port(f.clock),
+                                          .fd = fileno(f.file),
+                                          .repeat_window_ns = INT64_MAX });
+    for (int i = 0; i < 3; i++) {
+        log_info(f.log, "tick");
+        virtual_clock_advance(f.clock, SECOND_NS);
+    }
+    EXPECT_EQ(line_count(written(&f)), 1);
 }
 
 TEST(log_can_write_every_line)
@@ -440,6 +454,19 @@ TEST(log_counts_lines_that_a_full_pipe_refuses_and_goes_on_when_it_is_emptied)
     EXPECT_TRUE(n > 0 && bytes[0] == '{');
     close(ends[0]);
     close(ends[1]);
+}
+
+TEST(log_outlives_the_reader_of_its_pipe_where_sigpipe_is_ignored)
+{
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    signal(SIGPIPE, SIG_IGN);
+    AUTO(log) log = log_new((struct log_options){ .clock = clock_real(), .fd = ends[1] });
+    close(ends[0]);
+    log_info(log, "to nobody");
+    EXPECT_EQ(log_lost_count(log), 1);
+    close(ends[1]);
+    signal(SIGPIPE, SIG_DFL);
 }
 
 /* --- threads --- */

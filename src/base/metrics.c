@@ -10,10 +10,10 @@
  */
 #include "base/metrics.h"
 
+#include "base/rc.h"
 #include "base/vec.h"
 
 #include <math.h>
-#include <stdatomic.h>
 
 struct sample {
     _Atomic int64_t at_ns; /* INT64_MIN: nothing yet */
@@ -21,15 +21,15 @@ struct sample {
 };
 
 struct metric {
-    atomic_uint refs;
+    struct rc rc;
     enum metric_type type;
     struct str *values; /* one per label; their bytes are in the same block */
 
     _Atomic uint64_t sum_bits; /* a double: value of a counter or gauge, sum of the others */
     _Atomic uint64_t count;    /* of a summary */
 
-    const double
-        *bounds; /* of a histogram; not dereferenced through the family, which may be gone */
+    /* Of a histogram. Here as well, because the series may outlive its family. */
+    const double *bounds;
     uint32_t bound_count;
     _Atomic uint64_t *buckets; /* bound_count + 1, the last for +Inf; not cumulative */
 
@@ -64,8 +64,10 @@ const uint32_t metric_duration_bucket_count = KV_COUNT_OF(metric_duration_bucket
 
 void metric_exponential_buckets(double first, double factor, uint32_t count, double *out)
 {
-    for (uint32_t i = 0; i < count; i++, first *= factor)
+    for (uint32_t i = 0; i < count; i++) {
         out[i] = first;
+        first *= factor;
+    }
 }
 
 /* --- series --- */
@@ -165,7 +167,7 @@ static struct metric *series_new(const struct metric_family *family, const struc
         text += values[i].len;
     }
 
-    atomic_init(&metric->refs, 1);
+    rc_init(&metric->rc);
     metric->type = family->desc.type;
     if (metric->type == METRIC_HISTOGRAM) {
         metric->bounds = family->desc.buckets;
@@ -182,13 +184,13 @@ static struct metric *series_new(const struct metric_family *family, const struc
 
 static struct metric *series_ref(struct metric *metric)
 {
-    atomic_fetch_add_explicit(&metric->refs, 1, memory_order_relaxed);
+    rc_ref(&metric->rc);
     return metric;
 }
 
 void metric_unref(struct metric *metric)
 {
-    if (!metric || atomic_fetch_sub_explicit(&metric->refs, 1, memory_order_acq_rel) != 1)
+    if (!metric || !rc_unref(&metric->rc))
         return;
     free(metric->values);
     free(metric->buckets);
@@ -357,6 +359,7 @@ static struct metric *find_or_add(struct metric_family *family, const struct str
         return family->series.items[at];
     }
     struct str name = str_of(family->desc.name);
+    KV_ASSERT(family->registry->overflow->label_count == 1);
     metric_inc(find_or_add(family->registry->overflow, &name));
     if (!family->sink)
         family->sink = series_new(family, values);
@@ -378,18 +381,14 @@ static void clean_values(const struct metric_family *family, const struct str *v
         if (str_is_utf8(values[i]))
             continue;
         size_t start = text->len;
-        for (struct str rest = values[i]; rest.len;) {
-            size_t n = str_utf8_first(rest);
-            buf_add(text, n ? str_sub(rest, 0, n) : STR("\xef\xbf\xbd"));
-            rest = str_sub(rest, n ? n : 1, rest.len);
-        }
+        buf_add_utf8(text, values[i]);
         out[i] = (struct str){ text->p + start, text->len - start };
     }
 }
 
 struct metric *metric_get(struct metric_family *family, const struct str *values)
 {
-    struct str clean[METRIC_LABELS_MAX];
+    struct str clean[METRIC_LABELS_MAX] = { 0 };
     AUTO_BUF text = { 0 };
     clean_values(family, values, clean, &text);
 
@@ -401,7 +400,7 @@ struct metric *metric_get(struct metric_family *family, const struct str *values
 
 bool metric_remove(struct metric_family *family, const struct str *values)
 {
-    struct str clean[METRIC_LABELS_MAX];
+    struct str clean[METRIC_LABELS_MAX] = { 0 };
     AUTO_BUF text = { 0 };
     clean_values(family, values, clean, &text);
 
@@ -430,13 +429,15 @@ static int label_position(const struct metric_family *family, const char *label)
 uint32_t metrics_remove_where(struct metrics *m, const char *label, struct str value)
 {
     uint32_t removed = 0;
+    AUTO_BUF clean = { 0 };
+    buf_add_utf8(&clean, value); /* as metric_get does */
     pthread_mutex_lock(&m->lock);
     vec_each(&m->families, struct metric_family *, it) {
         struct metric_family *family = *it;
         int position = label_position(family, label);
         size_t kept = 0;
         vec_each(&family->series, struct metric *, series) {
-            if (position >= 0 && str_eq((*series)->values[position], value)) {
+            if (position >= 0 && str_eq((*series)->values[position], buf_str(&clean))) {
                 metric_unref(*series);
                 removed++;
             } else {

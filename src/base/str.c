@@ -55,7 +55,7 @@ struct str str_sub(struct str s, size_t from, size_t len)
         from = s.len;
     if (len > s.len - from)
         len = s.len - from;
-    return (struct str){ s.p ? s.p + from : NULL, len };
+    return (struct str){ s.len ? s.p + from : s.p, len };
 }
 
 struct str str_trim(struct str s)
@@ -352,8 +352,7 @@ static void double_shortest(double v, char out[40])
     bool normal = v == 0 || __builtin_isnormal(v);
     for (int digits = normal ? DOUBLE_DIGITS_KEPT : 1; digits <= DOUBLE_DIGITS_MAX; digits++) {
         snprintf(out, 40, "%.*e", digits - 1, v);
-        double back = strtod(out, NULL);
-        if (memcmp(&back, &v, sizeof v) == 0)
+        if (strtod(out, NULL) == v) /* the sign of zero is in the text */
             return;
     }
 }
@@ -364,7 +363,7 @@ void buf_add_double(struct buf *b, double v)
         buf_addz(b, __builtin_isnan(v) ? "NaN" : v > 0 ? "+Inf" : "-Inf");
         return;
     }
-    char text[40], digits[DOUBLE_DIGITS_MAX + 1];
+    char text[40], digits[DOUBLE_DIGITS_MAX + 1] = "0";
     double_shortest(v, text);
 
     const char *s = text;

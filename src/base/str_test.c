@@ -2,6 +2,8 @@
 
 #include "base/rng.h"
 
+#include <stdio.h>
+
 TEST(str_absent_equals_empty_in_content_but_can_be_told_apart)
 {
     EXPECT_TRUE(str_eq(STR_NONE, STR("")));
@@ -161,6 +163,80 @@ TEST(str_is_utf8_agrees_with_decoding)
     EXPECT_TRUE(str_is_utf8(STR_NONE));
 }
 
+TEST(str_utf8_first_measures_the_first_character)
+{
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } cases[] = {
+        { "a", 1 },
+        { "ab", 1 },
+        { "\x7f", 1 },
+        { "\xc3\xa9z", 2 },
+        { "\xe2\x82\xac", 3 },
+        { "\xf0\x9f\x98\x80\xff", 4 }, /* what follows does not count */
+        { "\xc3", 0 },                 /* cut off */
+        { "\xe2\x82", 0 },
+        { "\xf0\x9f\x98", 0 },
+        { "\x80", 0 },             /* nothing before it */
+        { "\xc0\xaf", 0 },         /* overlong */
+        { "\xed\xa0\x80", 0 },     /* a surrogate */
+        { "\xf4\x90\x80\x80", 0 }, /* beyond U+10FFFF */
+        { "\xc3(", 0 },
+    };
+    for (size_t i = 0; i < KV_COUNT_OF(cases); i++)
+        EXPECT_EQ(str_utf8_first(str_of(cases[i].text)), cases[i].bytes);
+    EXPECT_EQ(str_utf8_first(STR("\0a")), 1);
+    EXPECT_EQ(str_utf8_first(STR("")), 0);
+    EXPECT_EQ(str_utf8_first(STR_NONE), 0);
+}
+
+TEST(str_utf8_prefix_ends_where_the_trouble_begins)
+{
+    EXPECT_EQ(str_utf8_prefix(STR("")), 0);
+    EXPECT_EQ(str_utf8_prefix(STR("a\xc3\xa9")), 3);
+    EXPECT_EQ(str_utf8_prefix(STR("a\xc3\xa9\xe2\x82")), 3);
+    EXPECT_EQ(str_utf8_prefix(STR("\xff")), 0);
+}
+
+TEST(str_utf8_cut_leaves_whole_characters)
+{
+    struct str s = STR("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z"); /* ends at 1 3 6 10 11 */
+    static const size_t want[] = { 0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11 };
+    for (size_t len = 0; len < KV_COUNT_OF(want); len++)
+        EXPECT_EQ(str_utf8_cut(s, len), want[len]);
+    EXPECT_EQ(str_utf8_cut(STR("\x80\x80\x80\x80\x80\x80"), 5), 5); /* no character to save */
+    EXPECT_EQ(str_utf8_cut(STR_NONE, 3), 0);
+}
+
+TEST(str_take_digits_takes_ascii_digits_off_the_front)
+{
+    struct str s = STR("0129:a");
+    EXPECT_STR(str_take_digits(&s), "0129");
+    EXPECT_STR(s, ":a");
+    EXPECT_STR(str_take_digits(&s), "");
+    EXPECT_STR(s, ":a");
+    s = STR("7");
+    EXPECT_STR(str_take_digits(&s), "7");
+    EXPECT_EQ(s.len, 0);
+    EXPECT_STR(str_take_digits(&s), "");
+}
+
+TEST(str_shown_is_quoted_escaped_and_cut_for_a_message)
+{
+    EXPECT_Z(STR_SHOWN(STR("2Gi")), "\"2Gi\"");
+    EXPECT_Z(STR_SHOWN(STR_NONE), "\"\"");
+    EXPECT_Z(STR_SHOWN(STR("\033[2J\n\"\\\xff\0")), "\"\\u001b[2J\\n\\\"\\\\\xef\xbf\xbd\\u0000\"");
+    AUTO_BUF text = { 0 };
+    while (text.len < STR_SHOWN_BYTES - 1)
+        buf_addc(&text, '\x01'); /* as long as it gets when shown */
+    buf_addz(&text, "\xc3\xa9"); /* the limit falls inside it */
+    struct str shown = str_of(STR_SHOWN(buf_str(&text)));
+    EXPECT_TRUE(str_ends(shown, STR("\\u0001\"...")));
+    EXPECT_EQ(shown.len, 6 * (STR_SHOWN_BYTES - 1) + 5);
+    EXPECT_TRUE(shown.len < STR_SHOWN_MAX);
+}
+
 TEST(str_distance_counts_edits_up_to_the_limit)
 {
     EXPECT_EQ(str_distance(STR("kitten"), STR("sitting"), 5), 3);
@@ -220,4 +296,108 @@ TEST(buf_take_hands_over_the_bytes_and_leaves_it_empty)
     EXPECT_EQ(b.cap, 0);
     AUTO_FREE char *dup = str_dup(STR_NONE);
     EXPECT_Z(dup, "");
+}
+
+TEST(buf_cut_drops_the_end_and_stays_terminated)
+{
+    AUTO_BUF b = { 0 };
+    buf_cut(&b, 0);
+    buf_addz(&b, "hello");
+    buf_cut(&b, 2);
+    EXPECT_EQ(b.len, 2);
+    EXPECT_Z(b.p, "he");
+}
+
+TEST(buf_add_utf8_replaces_each_malformed_byte)
+{
+    AUTO_BUF b = { 0 };
+    buf_add_utf8(&b, STR("a\xff\xc3\xc3\xa9\xe2\x82z"));
+    EXPECT_STR(buf_str(&b), "a\xef\xbf\xbd\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbdz");
+    buf_clear(&b);
+    buf_add_utf8(&b, STR_NONE);
+    EXPECT_STR(buf_str(&b), "");
+}
+
+TEST(buf_add_quoted_escapes_all_that_is_no_plain_character)
+{
+    AUTO_BUF b = { 0 };
+    buf_add_quoted(
+        &b, STR("a\"\\/\b\f\n\r\t\x1f\x7f\0 \xc3\xa9\xc2\x80\xc2\x9f\xc2\xa0\xf0\x9f\x98\x80\xff"));
+    EXPECT_STR(buf_str(&b), "\"a\\\"\\\\/\\b\\f\\n\\r\\t\\u001f\\u007f\\u0000 "
+                            "\xc3\xa9\\u0080\\u009f\xc2\xa0\xf0\x9f\x98\x80\xef\xbf\xbd\"");
+}
+
+TEST(buf_add_double_writes_numbers_as_prometheus_does)
+{
+    static const struct {
+        double v;
+        const char *text;
+    } cases[] = {
+        { 0, "0" },
+        { -0.0, "-0" },
+        { 1, "1" },
+        { 100, "100" },
+        { 12.5, "12.5" },
+        { -1.0 / 3, "-0.3333333333333333" },
+        { 0.1 + 0.2, "0.30000000000000004" },
+        { 0.1, "0.1" },
+        { 999999, "999999" },
+        { 999999.5, "999999.5" },
+        { 1e6, "1e+06" },
+        { 1234567, "1.234567e+06" },
+        { 123456789.125, "1.23456789125e+08" },
+        { 0.0001, "0.0001" },
+        { 0.00012, "0.00012" },
+        { 1e-5, "1e-05" },
+        { 1e100, "1e+100" },
+        { 5e-324, "5e-324" },
+        { 2.2250738585072014e-308, "2.2250738585072014e-308" },
+        { 1.7976931348623157e308, "1.7976931348623157e+308" },
+        { __builtin_nan(""), "NaN" },
+        { __builtin_inf(), "+Inf" },
+        { -__builtin_inf(), "-Inf" },
+    };
+    for (size_t i = 0; i < KV_COUNT_OF(cases); i++) {
+        AUTO_BUF b = { 0 };
+        buf_add_double(&b, cases[i].v);
+        EXPECT_STR(buf_str(&b), cases[i].text);
+    }
+}
+
+/* From the first to the last that is not zero. */
+static size_t digit_count(struct str s)
+{
+    size_t n = 0, last = 0;
+    for (size_t i = 0; i < s.len && s.p[i] != 'e'; i++) {
+        n += char_is_digit(s.p[i]) && (n > 0 || s.p[i] != '0');
+        if (char_is_digit(s.p[i]) && s.p[i] != '0')
+            last = n;
+    }
+    return last;
+}
+
+TEST(buf_add_double_reads_back_as_itself_and_no_shorter_text_does)
+{
+    const uint64_t seed = 7;
+    struct rng rng;
+    rng_init(&rng, seed);
+    for (int i = 0; i < 20000; i++) {
+        uint64_t bits = rng_next(&rng);
+        double v, back;
+        memcpy(&v, &bits, sizeof v);
+        if (i % 2) /* the numbers that people use */
+            v = (double)(int64_t)rng_below(&rng, 100000000) / 1000;
+        if (v - v != 0)
+            continue; /* not finite */
+        AUTO_BUF b = { 0 };
+        char shorter[40];
+        buf_add_double(&b, v);
+        back = strtod(b.p, NULL);
+        EXPECT_TRUE(memcmp(&v, &back, sizeof v) == 0);
+        size_t digits = digit_count(buf_str(&b));
+        if (digits < 2)
+            continue;
+        snprintf(shorter, sizeof shorter, "%.*e", (int)digits - 2, v);
+        EXPECT_TRUE(strtod(shorter, NULL) != v);
+    }
 }

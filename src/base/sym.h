@@ -1,14 +1,12 @@
 /* base/sym.h - interned symbols: equal strings are one small integer.
  *
  * Ids are dense from 1 in the order of interning, so equal inputs give equal ids and an id can
- * index an array; 0 is "none". The bytes live in the table's arena until `sym_table_done`.
+ * index an array; 0 is "none". The bytes stay where they are until `sym_table_done`.
  * Zero-initialised is empty. Not thread safe while interning; look-ups alone are.
  */
 #pragma once
 
-#include "base/arena.h"
 #include "base/map.h"
-#include "base/vec.h"
 
 typedef struct {
     uint32_t i;
@@ -16,26 +14,19 @@ typedef struct {
 
 #define SYM_NONE ((sym){ 0 })
 
-struct sym_entry {
-    struct str text; /* NUL-terminated, in the arena */
-    uint32_t next;   /* the id of another symbol with the same hash, or 0 */
-};
-
 struct sym_table {
-    struct arena arena;
-    VEC(struct sym_entry) entries; /* of id n at n - 1 */
-    struct map by_hash;            /* to the newest id with that hash */
+    struct str_table texts; /* nothing is ever removed: id n is the slot n - 1 */
 };
 
 void sym_table_done(struct sym_table *t);
 
 sym sym_intern(struct sym_table *t, struct str s); /* copies the bytes if they are new */
 sym sym_find(const struct sym_table *t, struct str s);
-struct str sym_str(const struct sym_table *t, sym id); /* STR_NONE for SYM_NONE */
+struct str sym_str(const struct sym_table *t, sym id); /* NUL-terminated; STR_NONE for SYM_NONE */
 
 static inline uint32_t sym_count(const struct sym_table *t)
 {
-    return (uint32_t)t->entries.count;
+    return t->texts.slot_count;
 }
 
 static inline bool sym_eq(sym a, sym b)

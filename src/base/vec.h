@@ -1,8 +1,8 @@
 /* base/vec.h - growable arrays of any type.
  *
- *     VEC(struct pod_ix) ready = { 0 };
+ *     VEC(pod_ix) ready = { 0 };
  *     vec_push(&ready, ix);
- *     vec_each(&ready, struct pod_ix, it) use(*it);
+ *     vec_each(&ready, pod_ix, it) use(*it);
  *     vec_done(&ready);
  *
  * A vec is an open struct of items, count and cap: hot loops read `items` directly. Pointers into

@@ -49,10 +49,11 @@ static bool parse_word(const struct field *f, struct str s, unsigned *out)
         return false;
     char lower[3];
     for (size_t i = 0; i < sizeof lower; i++)
-        lower[i] = s.p[i] >= 'A' && s.p[i] <= 'Z' ? (char)(s.p[i] - 'A' + 'a') : s.p[i];
-    for (unsigned i = 0; f->words[3 * i]; i++) {
-        if (memcmp(lower, f->words + 3 * i, sizeof lower) == 0) {
-            *out = f->min + i;
+        lower[i] = char_lower(s.p[i]);
+    unsigned value = f->min;
+    for (const char *word = f->words; *word; word += sizeof lower, value++) {
+        if (memcmp(lower, word, sizeof lower) == 0) {
+            *out = value;
             return true;
         }
     }
@@ -66,7 +67,7 @@ static int parse_value(const struct field *f, struct str s, unsigned *out, struc
     if (parse_word(f, s, out))
         return 0;
     if (!str_to_i64(s, &n))
-        return err_set(err, ERR_INVALID, "%s: \"%.*s\" is not a number%s", f->name, STR_ARG(s),
+        return err_set(err, ERR_INVALID, "%s: %s is not a number%s", f->name, STR_SHOWN(s),
                        f->words[0] ? " or a name" : "");
     if (n < f->min || n > f->max)
         return err_set(err, ERR_INVALID, "%s: %lld is not from %u to %u", f->name, (long long)n,
@@ -91,12 +92,12 @@ static int parse_item(const struct field *f, struct str item, uint64_t *set, boo
     if (!star && !has_high && !has_step)
         to = from; /* while "5/15" is 5-59/15 */
     if (from > to)
-        return err_set(err, ERR_INVALID, "%s: \"%.*s\" ends before it begins", f->name,
-                       STR_ARG(item));
+        return err_set(err, ERR_INVALID, "%s: %s ends before it begins", f->name, STR_SHOWN(item));
 
     int64_t step = 1;
     if (has_step && (!str_to_i64(step_text, &step) || step < 1))
-        return err_set(err, ERR_INVALID, "%s: \"%.*s\" is not a step", f->name, STR_ARG(step_text));
+        return err_set(err, ERR_INVALID, "%s: %s is not a step: expected a number from 1 up",
+                       f->name, STR_SHOWN(step_text));
     if (step > f->max) /* one activation, however far the next */
         step = f->max + 1;
     for (int64_t i = from; i <= to; i += step)
@@ -120,16 +121,11 @@ static int parse_field(const struct field *f, struct str text, uint64_t *set, bo
     return 0;
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 static bool take_word(struct str *rest, struct str *out)
 {
     *rest = str_trim(*rest);
     size_t n = 0;
-    while (n < rest->len && !is_space(rest->p[n]))
+    while (n < rest->len && !char_is_space(rest->p[n]))
         n++;
     *out = str_sub(*rest, 0, n);
     *rest = str_sub(*rest, n, rest->len);
@@ -145,8 +141,8 @@ static int parse_fields(struct str s, struct cron *out, struct err *err)
     if (count < FIELD_COUNT || take_word(&rest, &extra))
         return err_set(err, ERR_INVALID,
                        "expected five fields (minute, hour, day of month, month, day of week) or a "
-                       "macro such as @daily, found \"%.*s\"",
-                       STR_ARG(s));
+                       "macro such as @daily, found %s",
+                       STR_SHOWN(s));
     uint64_t sets[FIELD_COUNT] = { 0 };
     bool any[FIELD_COUNT] = { false };
     for (size_t i = 0; i < FIELD_COUNT; i++) {
@@ -177,9 +173,9 @@ int cron_parse(struct str s, struct cron *out, struct err *err)
             return parse_fields(str_of(macros[i].text), out, err);
     }
     return err_set(err, ERR_INVALID,
-                   "unknown macro \"%.*s\": expected @yearly, @annually, "
+                   "unknown macro %s: expected @yearly, @annually, "
                    "@monthly, @weekly, @daily, @midnight or @hourly",
-                   STR_ARG(text));
+                   STR_SHOWN(text));
 }
 
 /* --- searching --- */

@@ -11,9 +11,9 @@
 
 #define MAGNITUDE_MAX ((uint64_t)1 << 63)
 
-static bool is_digit(struct str s)
+static bool at_digit(struct str s)
 {
-    return s.len && s.p[0] >= '0' && s.p[0] <= '9';
+    return s.len && char_is_digit(s.p[0]);
 }
 
 static void skip(struct str *s, size_t n)
@@ -24,7 +24,7 @@ static void skip(struct str *s, size_t n)
 static bool take_whole(struct str *s, uint64_t *out)
 {
     uint64_t v = 0;
-    for (; is_digit(*s); skip(s, 1)) {
+    for (; at_digit(*s); skip(s, 1)) {
         if (v > MAGNITUDE_MAX / 10)
             return false;
         v = v * 10 + (uint64_t)(s->p[0] - '0');
@@ -45,7 +45,7 @@ static struct fraction take_fraction(struct str *s)
 {
     struct fraction f = { 0, 1 };
     bool full = false;
-    for (; is_digit(*s); skip(s, 1)) {
+    for (; at_digit(*s); skip(s, 1)) {
         uint64_t digit = (uint64_t)(s->p[0] - '0');
         full = full || f.digits > (uint64_t)INT64_MAX / 10 || f.digits * 10 + digit > MAGNITUDE_MAX;
         if (full)
@@ -73,7 +73,7 @@ static uint64_t take_unit(struct str *s)
         { "ns", 1 },
     };
     size_t n = 0;
-    while (n < s->len && s->p[n] != '.' && !is_digit(str_sub(*s, n, 1)))
+    while (n < s->len && s->p[n] != '.' && !char_is_digit(s->p[n]))
         n++;
     struct str text = str_sub(*s, 0, n);
     for (size_t i = 0; i < KV_COUNT_OF(units); i++) {
@@ -105,7 +105,7 @@ static const char *take_part(struct str *s, uint64_t *out)
         return "expected a duration such as 1h30m or 300ms";
     uint64_t unit = take_unit(s);
     if (unit == 0)
-        return s->len && !is_digit(*s) && s->p[0] != '.'
+        return s->len && !at_digit(*s) && s->p[0] != '.'
                    ? "a duration's units are h, m, s, ms, us and ns"
                    : "a duration needs a unit (h, m, s, ms, us, ns)";
     if (v > MAGNITUDE_MAX / unit)
@@ -137,11 +137,11 @@ int duration_parse(struct str s, int64_t *out_ns, struct err *err)
         if (!problem && part > MAGNITUDE_MAX - sum)
             problem = "a duration is at most 292 years";
         if (problem)
-            return err_set(err, ERR_INVALID, "%s: \"%.*s\"", problem, STR_ARG(s));
+            return err_set(err, ERR_INVALID, "%s: %s", problem, STR_SHOWN(s));
         sum += part;
     } while (rest.len);
     if (sum == MAGNITUDE_MAX && !negative)
-        return err_set(err, ERR_INVALID, "a duration is at most 292 years: \"%.*s\"", STR_ARG(s));
+        return err_set(err, ERR_INVALID, "a duration is at most 292 years: %s", STR_SHOWN(s));
     *out_ns = (int64_t)(negative ? -sum : sum);
     return 0;
 }

@@ -2,6 +2,7 @@
  * its EXPECTED says, in words that help. The large ones are made here. */
 #include "support/test.h"
 
+#include "base/file.h"
 #include "codec/yaml.h"
 
 #include <dirent.h>
@@ -13,16 +14,10 @@
 
 static void read_file(const char *path, struct buf *out)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail_msg("cannot open %s: the tests run in the source folder", path);
+    struct err err = { 0 };
     buf_clear(out);
-    for (size_t n = 1; n > 0;) {
-        buf_reserve(out, 1 << 20);
-        n = fread(out->p + out->len, 1, 1 << 20, f);
-        out->len += n;
-    }
-    fclose(f);
+    EXPECT_OK(file_read(path, (size_t)1 << 30, out, &err),
+              err); /* tests run in the source folder */
 }
 
 /* One line of EXPECTED: "name: line:col: words" or "name: semantic: words". */

@@ -51,13 +51,13 @@ static void describe(struct str text, const yyjson_read_err *e, struct err *err)
         err_set(err, ERR_INVALID, "%s", e->msg);
 }
 
-static int parse(struct str text, struct text_pos start, yyjson_read_flag flags, struct doc *out,
-                 struct text_pos *at, struct err *err)
+static int parse(struct str text, struct text_pos start, yyjson_read_flag flags,
+                 const yyjson_alc *alloc, struct doc *out, struct text_pos *at, struct err *err)
 {
     yyjson_read_err e = { .code = YYJSON_READ_ERROR_EMPTY_CONTENT };
     /* Without INSITU the text is copied and only read. */
     yyjson_doc *yy =
-        text.len ? yyjson_read_opts((char *)text.p, text.len, flags, &json_alloc, &e) : NULL;
+        text.len ? yyjson_read_opts((char *)text.p, text.len, flags, alloc, &e) : NULL;
     if (!yy) {
         *at = text_pos_at(text, e.pos, start);
         describe(text, &e, err);
@@ -93,11 +93,12 @@ static bool depth_is_bounded(const struct doc *doc)
 
 #define TOO_DEEP "nested more than %d levels deep", JSON_DEPTH_MAX
 
-int json_read_trusted(struct str text, struct doc *out, struct err *err)
+static int read_trusted(struct str text, const yyjson_alc *alloc, struct doc *out,
+                        struct err *err)
 {
     struct doc doc;
     struct text_pos at;
-    if (parse(text, (struct text_pos){ 1, 1 }, 0, &doc, &at, err) < 0)
+    if (parse(text, (struct text_pos){ 1, 1 }, 0, alloc, &doc, &at, err) < 0)
         return err_wrap(err, "line %u, column %u", at.line, at.col);
     if (!depth_is_bounded(&doc)) {
         doc_done(&doc);
@@ -105,6 +106,36 @@ int json_read_trusted(struct str text, struct doc *out, struct err *err)
     }
     *out = doc;
     return 0;
+}
+
+int json_read_trusted(struct str text, struct doc *out, struct err *err)
+{
+    return read_trusted(text, &json_alloc, out, err);
+}
+
+#define READER_BYTES_MIN 65536
+#define READER_BYTES_MAX ((size_t)4 << 20) /* kept for the next document */
+
+int json_reader_read(struct json_reader *reader, struct str text, struct doc *out, struct err *err)
+{
+    yyjson_alc alloc;
+    size_t need = yyjson_read_max_memory_usage(text.len, 0);
+    if (need > READER_BYTES_MAX)
+        return json_read_trusted(text, out, err);
+    if (need > reader->cap) {
+        free(reader->memory);
+        reader->cap = need < READER_BYTES_MIN ? READER_BYTES_MIN : need * 2;
+        reader->memory = kv_malloc(reader->cap);
+    }
+    bool made = yyjson_alc_pool_init(&alloc, reader->memory, reader->cap);
+    KV_ASSERT(made);
+    return read_trusted(text, &alloc, out, err);
+}
+
+void json_reader_done(struct json_reader *reader)
+{
+    free(reader->memory);
+    *reader = (struct json_reader){ 0 };
 }
 
 static int check_keys(const struct doc *doc, const json_val *object, struct text_pos *at,
@@ -117,9 +148,8 @@ static int check_keys(const struct doc *doc, const json_val *object, struct text
         if (!str_eq(key, json_str(keys.items[i - 1])))
             continue;
         *at = doc_position(doc, keys.items[i]);
-        char shown[JSON_SHOWN_MAX];
-        return err_set(err, ERR_INVALID, "duplicate key %s, first on line %u",
-                       json_shown(key, shown), doc_position(doc, keys.items[i - 1]).line);
+        return err_set(err, ERR_INVALID, "duplicate key %s, first on line %u", STR_SHOWN(key),
+                       doc_position(doc, keys.items[i - 1]).line);
     }
     return 0;
 }
@@ -184,7 +214,7 @@ int json_read_at(struct str text, struct text_pos start, struct doc *out, struct
     *at = start;
     if (check_text(text, at, err) < 0)
         return JSON_REFUSED;
-    if (parse(text, start, YYJSON_READ_BIGNUM_AS_RAW, &doc, at, err) < 0)
+    if (parse(text, start, YYJSON_READ_BIGNUM_AS_RAW, &json_alloc, &doc, at, err) < 0)
         return -1;
     if (check_values(&doc, at, err) < 0) {
         doc_done(&doc);

@@ -48,6 +48,16 @@ int json_read_at(struct str text, struct text_pos start, struct doc *out, struct
  * limit remain; the caller bounds the length. */
 int json_read_trusted(struct str text, struct doc *out, struct err *err);
 
+/* The same for many documents one after another, as a watch brings them: all in the same memory, so
+ * each must be done with before the next is read. Zero-initialised is ready. */
+struct json_reader {
+    void *memory;
+    size_t cap;
+};
+int json_reader_read(struct json_reader *reader, struct str text, struct doc *out,
+                     struct err *err);
+void json_reader_done(struct json_reader *reader);
+
 void doc_done(struct doc *doc);
 struct text_pos doc_position(const struct doc *doc, const json_val *v);
 
@@ -215,7 +225,7 @@ void json_mut_remove(json_mut *object, struct str key);
 void json_write(const json_val *v, struct buf *out);
 void json_write_mut(const json_mut *v, struct buf *out);
 void json_write_pretty(const json_mut *v, struct buf *out); /* two-space indent */
-/* Members sorted by key (bytes), numbers in shortest form: equal trees give equal bytes. */
+/* Members sorted by key (bytes), one spelling per number: equal trees give equal bytes. */
 void json_write_canonical(const json_val *v, struct buf *out);
 void json_write_string(struct str s, struct buf *out); /* quoted and escaped */
 

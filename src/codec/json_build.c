@@ -27,23 +27,6 @@ json_mut *json_new_array(struct json_build *b)
     return yyjson_mut_arr(b->yy);
 }
 
-/* Each byte that is not part of a well-formed sequence becomes U+FFFD, as in Go. */
-static void add_repaired(struct str s, struct buf *out)
-{
-    while (s.len > 0) {
-        size_t bytes = 1;
-        while (bytes <= 4 && bytes <= s.len && !str_is_utf8(str_sub(s, 0, bytes)))
-            bytes++;
-        if (bytes > 4 || bytes > s.len) {
-            buf_addz(out, "\xef\xbf\xbd");
-            bytes = 1;
-        } else {
-            buf_add(out, str_sub(s, 0, bytes));
-        }
-        s = str_sub(s, bytes, s.len);
-    }
-}
-
 json_mut *json_new_str(struct json_build *b, struct str s)
 {
     if (!s.p)
@@ -51,7 +34,7 @@ json_mut *json_new_str(struct json_build *b, struct str s)
     if (KV_LIKELY(str_is_utf8(s)))
         return yyjson_mut_strncpy(b->yy, s.p, s.len);
     AUTO_BUF repaired = { 0 };
-    add_repaired(s, &repaired);
+    buf_add_utf8(&repaired, s);
     return yyjson_mut_strncpy(b->yy, repaired.p, repaired.len);
 }
 
@@ -169,38 +152,9 @@ void json_write_pretty(const json_mut *v, struct buf *out)
     write_mut(v, YYJSON_WRITE_PRETTY_TWO_SPACES, out);
 }
 
-static void write_escaped(unsigned char c, struct buf *out)
-{
-    static const char letters[] = {
-        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'
-    };
-    if (c == '"' || c == '\\')
-        buf_addf(out, "\\%c", c);
-    else if (c < sizeof letters && letters[c])
-        buf_addf(out, "\\%c", letters[c]);
-    else
-        buf_addf(out, "\\u%04x", c);
-}
-
 void json_write_string(struct str s, struct buf *out)
 {
-    AUTO_BUF repaired = { 0 };
-    if (!str_is_utf8(s)) {
-        add_repaired(s, &repaired);
-        s = buf_str(&repaired);
-    }
-    buf_addc(out, '"');
-    size_t from = 0;
-    for (size_t i = 0; i < s.len; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        if (c >= ' ' && c != '"' && c != '\\')
-            continue;
-        buf_add(out, str_sub(s, from, i - from));
-        write_escaped(c, out);
-        from = i + 1;
-    }
-    buf_add(out, str_sub(s, from, s.len));
-    buf_addc(out, '"');
+    buf_add_quoted(out, s);
 }
 
 static void write_canonical_object(const json_val *object, struct buf *out)
@@ -248,17 +202,4 @@ void json_write_canonical(const json_val *v, struct buf *out)
     } else {
         json_write(v, out);
     }
-}
-
-const char *json_shown(struct str s, char out[JSON_SHOWN_MAX])
-{
-    AUTO_BUF text = { 0 };
-    size_t cut = s.len <= JSON_SHOWN_BYTES ? s.len : JSON_SHOWN_BYTES;
-    while (cut < s.len && cut > 0 && ((unsigned char)s.p[cut] & 0xc0) == 0x80)
-        cut--; /* not inside a character */
-    json_write_string(str_sub(s, 0, cut), &text);
-    if (cut < s.len)
-        buf_addz(&text, "...");
-    memcpy(out, text.p, text.len + 1);
-    return out;
 }

@@ -37,8 +37,3 @@ struct json_number {
 };
 struct json_number json_number_of(const json_val *v);
 bool json_number_equal(struct json_number a, struct json_number b);
-
-/* `s` for a message: quoted, escaped and cut. Returns `out`. */
-#define JSON_SHOWN_BYTES 60                       /* of s */
-#define JSON_SHOWN_MAX (6 * JSON_SHOWN_BYTES + 6) /* an escape is six bytes; quotes, dots, NUL */
-const char *json_shown(struct str s, char out[JSON_SHOWN_MAX]);

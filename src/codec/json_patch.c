@@ -127,7 +127,6 @@ static int next_token(struct patcher *p, struct str *pointer, struct str *token,
 /* An index is digits without leading zeros. `last` is the largest that the caller can use. */
 static int parse_index(struct str token, size_t last, size_t *out, struct err *err)
 {
-    char shown[JSON_SHOWN_MAX];
     size_t ix = 0;
     bool ok = token.len > 0 && token.len <= 10 && (token.p[0] != '0' || token.len == 1);
     for (size_t i = 0; ok && i < token.len; i++) {
@@ -135,7 +134,7 @@ static int parse_index(struct str token, size_t last, size_t *out, struct err *e
         ix = ix * 10 + (size_t)(token.p[i] - '0');
     }
     if (!ok)
-        return err_set(err, ERR_INVALID, "%s is not an array index", json_shown(token, shown));
+        return err_set(err, ERR_INVALID, "%s is not an array index", STR_SHOWN(token));
     if (last == SIZE_MAX || ix > last)
         return err_set(err, ERR_INVALID, "index %zu is past the end of the array", ix);
     *out = ix;
@@ -146,18 +145,17 @@ static int parse_index(struct str token, size_t last, size_t *out, struct err *e
 static int child_of(struct patcher *p, json_mut *parent, struct str token, json_mut **out,
                     struct err *err)
 {
-    char shown[JSON_SHOWN_MAX];
     if (spend(p, step_cost(parent), err) < 0)
         return -1;
     if (yyjson_mut_is_obj(parent)) {
         *out = json_mut_get(parent, token);
         if (!*out)
-            return err_set(err, ERR_INVALID, "there is no member %s", json_shown(token, shown));
+            return err_set(err, ERR_INVALID, "there is no member %s", STR_SHOWN(token));
         return 0;
     }
     if (!yyjson_mut_is_arr(parent))
         return err_set(err, ERR_INVALID, "%s is looked for in a value that is no object or array",
-                       json_shown(token, shown));
+                       STR_SHOWN(token));
     size_t ix;
     if (str_eqz(token, "-"))
         return err_set(err, ERR_INVALID, "'-' is behind the last item: only add can use it");
@@ -322,7 +320,6 @@ static int string_of(const json_val *op, const char *name, struct str *out, stru
 
 static int apply(struct patcher *p, const json_val *op, struct err *err)
 {
-    char shown[JSON_SHOWN_MAX];
     struct str name, path, from;
     if (!json_is_object(op))
         return err_set(err, ERR_INVALID, "an operation is an object, this is %s",
@@ -344,7 +341,7 @@ static int apply(struct patcher *p, const json_val *op, struct err *err)
     if (!add && !replace && !str_eqz(name, "test"))
         return err_set(err, ERR_INVALID,
                        "%s is not an operation: add, remove, replace, move, copy or test",
-                       json_shown(name, shown));
+                       STR_SHOWN(name));
     if (!value)
         return err_set(err, ERR_INVALID, "the operation needs a \"value\"");
     if (add)
@@ -356,11 +353,10 @@ static int apply(struct patcher *p, const json_val *op, struct err *err)
 
 static int name_operation(size_t number, const json_val *op, struct err *err)
 {
-    char shown[JSON_SHOWN_MAX];
     struct str path = json_str(json_get(op, STR("path")));
     if (!path.p)
         return err_wrap(err, "patch operation %zu", number);
-    return err_wrap(err, "patch operation %zu, path %s", number, json_shown(path, shown));
+    return err_wrap(err, "patch operation %zu, path %s", number, STR_SHOWN(path));
 }
 
 int json_patch(struct json_build *b, const json_val *target, const json_val *patch, json_mut **out,

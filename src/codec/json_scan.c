@@ -100,20 +100,3 @@ struct json_extent json_scan_extent(struct str text)
     }
     return (struct json_extent){ .end = at, .too_deep = SIZE_MAX };
 }
-
-size_t utf8_scan_bad(struct str text)
-{
-    size_t at = 0;
-    while (at < text.len) {
-        unsigned char c = (unsigned char)text.p[at];
-        if (c < 0x80) {
-            at++;
-            continue;
-        }
-        size_t bytes = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-        if (at + bytes > text.len || !str_is_utf8(str_sub(text, at, bytes)))
-            return at;
-        at += bytes;
-    }
-    return text.len;
-}

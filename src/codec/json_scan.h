@@ -21,6 +21,3 @@ struct json_extent {
     size_t end, too_deep;
 };
 struct json_extent json_scan_extent(struct str text);
-
-/* Offset of the first byte that is not well-formed UTF-8; text.len if there is none. */
-size_t utf8_scan_bad(struct str text);

@@ -507,5 +507,28 @@ TEST(json_strings_are_escaped)
 {
     AUTO_BUF out = { 0 };
     json_write_string(STR("\"\\/\b\f\n\r\t\x1f\x7f é\0"), &out);
-    EXPECT_STR(buf_str(&out), "\"\\\"\\\\/\\b\\f\\n\\r\\t\\u001f\x7f é\\u0000\"");
+    EXPECT_STR(buf_str(&out), "\"\\\"\\\\/\\b\\f\\n\\r\\t\\u001f\\u007f é\\u0000\"");
+}
+
+TEST(json_reader_reads_one_document_after_another_in_the_same_memory)
+{
+    struct json_reader reader = { 0 };
+    struct doc doc;
+    struct err err = { 0 };
+    for (int i = 0; i < 3; i++) {
+        EXPECT_OK(json_reader_read(&reader, STR("{\"a\":[1,2]}"), &doc, &err), err);
+        EXPECT_EQ(json_count(json_path(doc.root, "a")), 2);
+        doc_done(&doc);
+        EXPECT_ERR(json_reader_read(&reader, STR("{\"a\":"), &doc, &err), err, ERR_INVALID);
+        EXPECT_ERR(json_reader_read(&reader, STR(""), &doc, &err), err, ERR_INVALID);
+    }
+    AUTO_BUF large = { 0 }; /* beyond what a reader keeps */
+    buf_addz(&large, "[0");
+    for (int i = 0; i < 500000; i++)
+        buf_addz(&large, ",1");
+    buf_addc(&large, ']');
+    EXPECT_OK(json_reader_read(&reader, buf_str(&large), &doc, &err), err);
+    EXPECT_EQ(json_count(doc.root), 500001);
+    doc_done(&doc);
+    json_reader_done(&reader);
 }

@@ -7,22 +7,17 @@
 
 static bool is_lower_alnum(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-static bool is_alnum(char c)
-{
-    return is_lower_alnum(c) || (c >= 'A' && c <= 'Z');
+    return (c >= 'a' && c <= 'z') || char_is_digit(c);
 }
 
 /* Letters, digits, '-', '_' and '.', a letter or digit at both ends. */
 static bool is_name(struct str s)
 {
-    if (s.len == 0 || !is_alnum(s.p[0]) || !is_alnum(s.p[s.len - 1]))
+    if (s.len == 0 || !char_is_alnum(s.p[0]) || !char_is_alnum(s.p[s.len - 1]))
         return false;
     for (size_t i = 0; i < s.len; i++) {
         char c = s.p[i];
-        if (!is_alnum(c) && c != '-' && c != '_' && c != '.')
+        if (!char_is_alnum(c) && c != '-' && c != '_' && c != '.')
             return false;
     }
     return true;

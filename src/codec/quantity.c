@@ -64,16 +64,6 @@ static bool parse_suffix(struct str s, struct number *n)
     return (s.p[0] == 'e' || s.p[0] == 'E') && str_to_i64(str_sub(s, 1, s.len), &n->exponent);
 }
 
-static struct str take_digits(struct str *s)
-{
-    size_t n = 0;
-    while (n < s->len && s->p[n] >= '0' && s->p[n] <= '9')
-        n++;
-    struct str digits = str_sub(*s, 0, n);
-    *s = str_sub(*s, n, s->len);
-    return digits;
-}
-
 static int parse_number(struct str s, struct number *n, struct err *err)
 {
     struct str rest = s;
@@ -81,19 +71,19 @@ static int parse_number(struct str s, struct number *n, struct err *err)
         n->negative = rest.p[0] == '-';
         rest = str_sub(rest, 1, rest.len);
     }
-    n->whole = take_digits(&rest);
+    n->whole = str_take_digits(&rest);
     if (rest.len && rest.p[0] == '.') {
         rest = str_sub(rest, 1, rest.len);
-        n->fraction = take_digits(&rest);
+        n->fraction = str_take_digits(&rest);
     }
     if (n->whole.len + n->fraction.len == 0)
-        return err_set(err, ERR_INVALID, "expected a quantity such as 1500m or 2Gi, found \"%.*s\"",
-                       STR_ARG(s));
+        return err_set(err, ERR_INVALID, "expected a quantity such as 1500m or 2Gi, found %s",
+                       STR_SHOWN(s));
     if (!parse_suffix(rest, n))
         return err_set(err, ERR_INVALID,
-                       "unknown suffix \"%.*s\": a quantity ends in one of n u m k M G T P E Ki Mi "
+                       "unknown suffix %s: a quantity ends in one of n u m k M G T P E Ki Mi "
                        "Gi Ti Pi Ei, in an exponent such as e3, or in its last digit",
-                       STR_ARG(rest));
+                       STR_SHOWN(rest));
     return 0;
 }
 
@@ -164,8 +154,8 @@ int quantity_parse(struct str s, struct quantity *out, struct err *err)
         return -1;
     u128 nano;
     if (!magnitude(&n, &nano))
-        return err_set(err, ERR_INVALID, "quantity out of range (2^63-1 at most): \"%.*s\"",
-                       STR_ARG(s));
+        return err_set(err, ERR_INVALID, "quantity out of range (2^63-1 at most): %s",
+                       STR_SHOWN(s));
     /* A part of a unit is never written in Ki, nor is what is later added to it. */
     if (n.format == QUANTITY_BINARY && nano > 0 && nano < NANO)
         n.format = QUANTITY_DECIMAL;

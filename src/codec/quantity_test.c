@@ -263,6 +263,8 @@ TEST(quantity_errors_say_what_is_wrong)
     EXPECT_HAS(str_of(err.text), "unknown suffix \"Q\"");
     quantity_parse(STR("lots"), &out, &err);
     EXPECT_HAS(str_of(err.text), "expected a quantity such as 1500m or 2Gi, found \"lots\"");
+    quantity_parse(STR("\033[2J"), &out, &err); /* nothing that a terminal would obey */
+    EXPECT_HAS(str_of(err.text), "found \"\\u001b[2J\"");
 }
 
 TEST(quantity_results_take_the_format_of_the_first_that_is_not_zero)

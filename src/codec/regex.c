@@ -42,19 +42,9 @@ static bool one_of(const char *set, char c)
     return c != '\0' && strchr(set, c) != NULL;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_hex(char c)
 {
-    return is_digit(c) || one_of("abcdefABCDEF", c);
+    return char_is_digit(c) || one_of("abcdefABCDEF", c);
 }
 
 /* \xHH or \x{H...}: RE2 wants the digits, PCRE2 would do without. */
@@ -79,9 +69,9 @@ static const char *scan_escape(struct scanner *s, bool in_class)
     s->at += 2;
     if (c == 'x')
         return scan_hex(s);
-    if (is_digit(c))
+    if (char_is_digit(c))
         return "back-references and octal escapes are not supported";
-    if (!is_letter(c) || one_of("dDsSwWpPtnrfa", c) || (!in_class && one_of("bBAz", c)))
+    if (!char_is_alpha(c) || one_of("dDsSwWpPtnrfa", c) || (!in_class && one_of("bBAz", c)))
         return NULL;
     return "this escape is not supported";
 }
@@ -99,7 +89,7 @@ static const char *scan_class(struct scanner *s)
                 return problem;
         } else if (peek(s, 0) == '[' && peek(s, 1) == ':') {
             s->at += 2;
-            while (is_letter(peek(s, 0)) || peek(s, 0) == '^')
+            while (char_is_alpha(peek(s, 0)) || peek(s, 0) == '^')
                 s->at++;
             if (peek(s, 0) != ':' || peek(s, 1) != ']')
                 return "a class name looks like [:alpha:]";
@@ -124,7 +114,7 @@ static const char *scan_group(struct scanner *s)
         return NULL;
     s->at++;
     size_t name = peek(s, 0) == 'P' ? 1 : 0;
-    if (peek(s, name) == '<' && (is_letter(peek(s, name + 1)) || peek(s, name + 1) == '_'))
+    if (peek(s, name) == '<' && (char_is_alpha(peek(s, name + 1)) || peek(s, name + 1) == '_'))
         return NULL;
     while (one_of("imsU-", peek(s, 0)))
         s->at++;
@@ -137,13 +127,13 @@ static const char *scan_group(struct scanner *s)
 static size_t count_len(const struct scanner *s)
 {
     size_t n = 1;
-    while (is_digit(peek(s, n)))
+    while (char_is_digit(peek(s, n)))
         n++;
     if (n == 1)
         return 0;
     if (peek(s, n) == ',') {
         n++;
-        while (is_digit(peek(s, n)))
+        while (char_is_digit(peek(s, n)))
             n++;
     }
     return peek(s, n) == '}' ? n + 1 : 0;
@@ -153,7 +143,7 @@ static bool counts_too_high(struct str count)
 {
     int64_t n = 0;
     for (size_t i = 0; i < count.len; i++) {
-        n = is_digit(count.p[i]) ? n * 10 + (count.p[i] - '0') : 0;
+        n = char_is_digit(count.p[i]) ? n * 10 + (count.p[i] - '0') : 0;
         if (n > REGEX_REPEAT_MAX)
             return true;
     }
@@ -191,7 +181,7 @@ static const char *scan(struct scanner *s)
             problem = scan_group(s);
         else if (at_repeat(s))
             problem = scan_repeat(s);
-        else if (c == '{' && (is_digit(peek(s, 1)) || one_of(", ", peek(s, 1))))
+        else if (c == '{' && (char_is_digit(peek(s, 1)) || one_of(", ", peek(s, 1))))
             problem = "expected a repeat count such as {2} or {2,5}; write \\{ for a brace";
         else
             s->at++;
@@ -293,7 +283,7 @@ static const struct static_regex *static_new(const char *pattern)
 static void static_free(const struct static_regex *entry)
 {
     regex_free(entry->re);
-    free((void *)(uintptr_t)entry);
+    free((void *)entry);
 }
 
 /* Threads that meet on a new pattern may both compile it; the first to store it wins. */

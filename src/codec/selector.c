@@ -97,8 +97,8 @@ static int unexpected(struct parser *p, const char *expected)
 {
     if (p->token.kind == TOKEN_END)
         return err_set(p->err, ERR_INVALID, "selector ends where %s was expected", expected);
-    return err_set(p->err, ERR_INVALID, "selector: expected %s, found \"%.*s\"", expected,
-                   STR_ARG(p->token.text));
+    return err_set(p->err, ERR_INVALID, "selector: expected %s, found %s", expected,
+                   STR_SHOWN(p->token.text));
 }
 
 static int check_value(struct parser *p, struct str key, enum selector_op op, struct str value)
@@ -108,7 +108,7 @@ static int check_value(struct parser *p, struct str key, enum selector_op op, st
     if ((op == SELECTOR_GT || op == SELECTOR_LT) && !str_to_i64(value, &number))
         problem = "must be an integer";
     if (problem)
-        return err_set(p->err, ERR_INVALID, "selector: value \"%.*s\" of %.*s %s", STR_ARG(value),
+        return err_set(p->err, ERR_INVALID, "selector: value %s of %.*s %s", STR_SHOWN(value),
                        STR_ARG(key), problem);
     return 0;
 }
@@ -173,29 +173,17 @@ static bool is_binary(const struct token *t, enum selector_op *op, bool *list)
     KV_UNREACHABLE();
 }
 
-static int compare_values(const void *a, const void *b)
-{
-    return str_cmp(*(const struct str *)a, *(const struct str *)b);
-}
-
 /* Moves the collected values, sorted and each once, into the arena. */
 static void push_term(struct parser *p, struct str key, enum selector_op op)
 {
-    struct str *items = p->values.items;
-    size_t kept = 0;
-    if (p->values.count > 1)
-        qsort(items, p->values.count, sizeof *items, compare_values);
-    for (size_t i = 0; i < p->values.count; i++) {
-        if (i == 0 || !str_eq(items[i], items[kept - 1]))
-            items[kept++] = items[i];
-    }
+    size_t count = str_sort_unique(p->values.items, p->values.count);
     struct str *values = NULL;
-    if (kept) {
-        values = arena_array(p->arena, struct str, kept);
-        memcpy(values, items, kept * sizeof *values);
+    if (count) {
+        values = arena_array(p->arena, struct str, count);
+        memcpy(values, p->values.items, count * sizeof *values);
     }
     vec_clear(&p->values);
-    vec_push(&p->terms, (struct selector_term){ key, op, values, (uint32_t)kept });
+    vec_push(&p->terms, (struct selector_term){ key, op, values, (uint32_t)count });
 }
 
 static int parse_term(struct parser *p)
@@ -208,7 +196,7 @@ static int parse_term(struct parser *p)
     struct str key = p->token.text;
     const char *problem = label_key_problem(key);
     if (problem)
-        return err_set(p->err, ERR_INVALID, "selector: key \"%.*s\" %s", STR_ARG(key), problem);
+        return err_set(p->err, ERR_INVALID, "selector: key %s %s", STR_SHOWN(key), problem);
     advance(p);
 
     enum selector_op op = negated ? SELECTOR_NOT_EXISTS : SELECTOR_EXISTS;
@@ -248,16 +236,16 @@ static struct str unescape(struct parser *p, struct str text)
     for (size_t i = 0; i < text.len; i++) {
         char c = text.p[i];
         if (c == '=') {
-            err_set(p->err, ERR_INVALID, "field selector: write \\= for = in value \"%.*s\"",
-                    STR_ARG(text));
+            err_set(p->err, ERR_INVALID, "field selector: write \\= for = in value %s",
+                    STR_SHOWN(text));
             return STR_NONE;
         }
         if (c == '\\') {
             c = i + 1 < text.len ? text.p[++i] : '\0';
             if (c != '\\' && c != ',' && c != '=') {
                 err_set(p->err, ERR_INVALID,
-                        "field selector: a backslash goes only before , = and \\ in value \"%.*s\"",
-                        STR_ARG(text));
+                        "field selector: a backslash goes only before , = and \\ in value %s",
+                        STR_SHOWN(text));
                 return STR_NONE;
             }
         }
@@ -270,8 +258,8 @@ static int parse_field(struct parser *p, struct str text)
 {
     ptrdiff_t equals = str_find(text, '=');
     if (equals < 0)
-        return err_set(p->err, ERR_INVALID, "field selector: expected KEY=VALUE, found \"%.*s\"",
-                       STR_ARG(text));
+        return err_set(p->err, ERR_INVALID, "field selector: expected KEY=VALUE, found %s",
+                       STR_SHOWN(text));
     size_t at = (size_t)equals, key_len = at, value_at = at + 1;
     enum selector_op op = SELECTOR_IN;
     if (at > 0 && text.p[at - 1] == '!') {
@@ -281,8 +269,8 @@ static int parse_field(struct parser *p, struct str text)
         value_at++;
     }
     if (key_len == 0)
-        return err_set(p->err, ERR_INVALID, "field selector: there is no key in \"%.*s\"",
-                       STR_ARG(text));
+        return err_set(p->err, ERR_INVALID, "field selector: there is no key in %s",
+                       STR_SHOWN(text));
     struct str value = unescape(p, str_sub(text, value_at, text.len));
     if (!value.p)
         return -1;
@@ -357,18 +345,7 @@ int selector_parse_fields(struct arena *arena, struct str text, struct selector 
 
 static bool has_value(const struct selector_term *t, struct str value)
 {
-    uint32_t from = 0, to = t->value_count;
-    while (from < to) {
-        uint32_t mid = from + (to - from) / 2;
-        int c = str_cmp(t->values[mid], value);
-        if (c == 0)
-            return true;
-        if (c < 0)
-            from = mid + 1;
-        else
-            to = mid;
-    }
-    return false;
+    return str_sorted_has(t->values, t->value_count, value);
 }
 
 static bool term_matches(const struct selector_term *t, struct str value)

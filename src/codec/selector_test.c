@@ -203,6 +203,7 @@ TEST(selector_errors_say_what_was_expected)
         { "a=-b", "value \"-b\" of a must be empty or letters" },
         { "a>x", "value \"x\" of a must be an integer" },
         { "/a", "key \"/a\" must have a prefix" },
+        { "\033[2J", "key \"\\u001b[2J\" must have a name" },
     };
     for (size_t i = 0; i < KV_COUNT_OF(cases); i++)
         EXPECT_HAS(str_of(expect_refused(selector_parse, str_of(cases[i].text)).text),

@@ -59,7 +59,7 @@ int64_t civil_to_unix(const struct civil *c)
     int64_t year = c->year - (c->month <= 2);
     int64_t month = c->month <= 2 ? c->month + 9 : c->month - 3;
     int64_t day = days_before_year(year) + (153 * month + 2) / 5 + c->day - 1 - EPOCH_DAY;
-    return day * DAY_S + c->hour * 3600 + c->minute * 60 + c->second;
+    return day * DAY_S + (int64_t)c->hour * 3600 + (int64_t)c->minute * 60 + c->second;
 }
 
 unsigned civil_days_in_month(int32_t year, unsigned month)
@@ -69,9 +69,9 @@ unsigned civil_days_in_month(int32_t year, unsigned month)
     return days[month - 1] + (unsigned)(month == 2 && leap);
 }
 
-static bool is_digit(struct str s, size_t at)
+static bool has_digit(struct str s, size_t at)
 {
-    return at < s.len && s.p[at] >= '0' && s.p[at] <= '9';
+    return at < s.len && char_is_digit(s.p[at]);
 }
 
 /* True if the text has the shape: '0' in it stands for a digit, the rest for itself. */
@@ -81,7 +81,7 @@ static bool has_shape(struct str s, const char *shape)
     if (s.len < len)
         return false;
     for (size_t i = 0; i < len; i++) {
-        if (shape[i] == '0' ? !is_digit(s, i) : s.p[i] != shape[i])
+        if (shape[i] == '0' ? !has_digit(s, i) : s.p[i] != shape[i])
             return false;
     }
     return true;
@@ -102,7 +102,7 @@ static int64_t take_micro(struct str *s)
     if (!has_shape(*s, ".0"))
         return 0;
     size_t i = 1;
-    for (; is_digit(*s, i); i++) {
+    for (; has_digit(*s, i); i++) {
         micro += (s->p[i] - '0') * weight;
         weight /= 10;
     }
@@ -139,8 +139,8 @@ int time_parse(struct str s, int64_t *out_us, struct err *err)
     if (shaped)
         micro = take_micro(&rest);
     if (!shaped || !read_offset(rest, &offset))
-        return err_set(err, ERR_INVALID,
-                       "expected a time such as 2026-01-02T15:04:05Z, found \"%.*s\"", STR_ARG(s));
+        return err_set(err, ERR_INVALID, "expected a time such as 2026-01-02T15:04:05Z, found %s",
+                       STR_SHOWN(s));
 
     struct civil c = {
         .year = (int32_t)digits(s, 0, 4),
@@ -151,10 +151,10 @@ int time_parse(struct str s, int64_t *out_us, struct err *err)
         .second = (uint8_t)digits(s, 17, 2),
     };
     if (!is_real(&c))
-        return err_set(err, ERR_INVALID, "there is no such date or time: \"%.*s\"", STR_ARG(s));
+        return err_set(err, ERR_INVALID, "there is no such date or time: %s", STR_SHOWN(s));
     int64_t unix_s = civil_to_unix(&c) - offset;
     if (unix_s < TIME_S_MIN || unix_s > TIME_S_MAX)
-        return err_set(err, ERR_INVALID, "outside years 1 to 9999 in UTC: \"%.*s\"", STR_ARG(s));
+        return err_set(err, ERR_INVALID, "outside years 1 to 9999 in UTC: %s", STR_SHOWN(s));
     *out_us = unix_s * MICRO + micro;
     return 0;
 }

@@ -89,7 +89,7 @@ static int check_encoding(struct str text, struct text_pos *at, struct err *err)
     if (nul)
         return fail_at_offset(text, (size_t)(nul - text.p), at, err,
                               "NUL byte in the text: it is binary, or encoded as UTF-16");
-    size_t bad = utf8_scan_bad(text);
+    size_t bad = str_utf8_prefix(text);
     if (bad < text.len)
         return fail_at_offset(text, bad, at, err, "invalid UTF-8");
     const char *mark = text.len ? memmem(text.p, text.len, "\n" BOM, 4) : NULL;

@@ -5,7 +5,8 @@
  * core: yes/no/on/off are booleans, 0o17 and 0x1f integers, timestamps strings), except that an
  * integer beyond 64 bits, .inf and .nan are errors. Keys become strings (1 is "1"). Anchors and
  * aliases are expanded under a limit; merge keys (<<) work, explicit keys win; duplicate keys and
- * tags other than !!str, !!int, !!float, !!bool, !!null, !!binary, !!map and !!seq are errors.
+ * tags other than !!str, !!int, !!float, !!bool, !!null, !!binary (base64 of a text), !!map and
+ * !!seq are errors.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 /* From libyaml's events to nodes. Scalars are resolved here; anchors are names for node indexes. */
 #include "codec/yaml_inner.h"
 
+#include "codec/base64.h"
 #include "codec/json_scan.h"
 #include "codec/yaml_scalar.h"
 
@@ -9,7 +10,8 @@
 void yaml_composer_init(struct yaml_composer *c, struct str text)
 {
     *c = (struct yaml_composer){ .text = text, .cursor.pos = { 1, 1 } };
-    KV_ASSERT(yaml_parser_initialize(&c->parser));
+    int initialized = yaml_parser_initialize(&c->parser);
+    KV_ASSERT(initialized);
     yaml_parser_set_encoding(&c->parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&c->parser, (const unsigned char *)text.p, text.len);
 }
@@ -63,6 +65,11 @@ static int parser_trouble(struct yaml_composer *c, struct err *err)
             return err_set(err, ERR_INVALID, "a tab character: YAML is indented with spaces");
         return err_set(err, ERR_INVALID, "a value cannot start with '%c': quote it", found);
     }
+    if (strstr(p->problem, "<document start>"))
+        return err_set(
+            err, ERR_INVALID,
+            "the document has ended before this: expected its indentation, or --- before "
+            "another document");
     const char *end = at_end ? "the text ends too early: " : "";
     if (!p->context)
         return err_set(err, ERR_INVALID, "%s%s", end, p->problem);
@@ -123,33 +130,36 @@ static const char *standard_tag(const yaml_char_t *tag)
     return strncmp(z, TAG_PREFIX, strlen(TAG_PREFIX)) == 0 ? z + strlen(TAG_PREFIX) : NULL;
 }
 
+static bool is_tag(const char *maybe_tag, const char *name)
+{
+    return maybe_tag && strcmp(maybe_tag, name) == 0;
+}
+
 static int unknown_tag(struct yaml_composer *c, const yaml_char_t *tag, struct text_pos at,
                        struct err *err)
 {
-    char shown[JSON_SHOWN_MAX];
     AUTO_BUF name = { 0 };
     const char *standard = standard_tag(tag);
     if (standard)
         buf_addz(&name, "!!");
     buf_addz(&name, standard ? standard : (const char *)tag);
     c->at = at;
-    return err_set(err, ERR_INVALID, "the tag %s is not supported here",
-                   json_shown(buf_str(&name), shown));
+    return err_set(err, ERR_INVALID, "the tag %s is not supported here", STR_SHOWN(buf_str(&name)));
 }
 
 static bool type_allowed(const char *tag, enum scalar_type type)
 {
     switch (type) {
     case SCALAR_NULL:
-        return strcmp(tag, "null") == 0;
+        return is_tag(tag, "null");
     case SCALAR_BOOL:
-        return strcmp(tag, "bool") == 0;
+        return is_tag(tag, "bool");
     case SCALAR_INT:
     case SCALAR_HUGE:
-        return strcmp(tag, "int") == 0 || strcmp(tag, "float") == 0;
+        return is_tag(tag, "int") || is_tag(tag, "float");
     case SCALAR_FLOAT:
     case SCALAR_NOT_FINITE:
-        return strcmp(tag, "float") == 0;
+        return is_tag(tag, "float");
     case SCALAR_STRING:
         return false;
     }
@@ -160,12 +170,10 @@ static bool type_allowed(const char *tag, enum scalar_type type)
 static int resolve_scalar(struct yaml_composer *c, struct str s, const char *tag, struct node *node,
                           struct err *err)
 {
-    char shown[JSON_SHOWN_MAX];
     enum scalar_type type = scalar_resolve(s, &c->tree.texts);
     if (tag[0] && !type_allowed(tag, type)) {
         c->at = node->pos;
-        return err_set(err, ERR_INVALID, "%s is not a value of the tag !!%s", json_shown(s, shown),
-                       tag);
+        return err_set(err, ERR_INVALID, "%s is not a value of the tag !!%s", STR_SHOWN(s), tag);
     }
     switch (type) {
     case SCALAR_STRING:
@@ -189,6 +197,24 @@ static int resolve_scalar(struct yaml_composer *c, struct str s, const char *tag
     return 0;
 }
 
+/* The text that the base64 of a !!binary scalar stands for; it may be broken into lines. */
+static int decode_binary(struct yaml_composer *c, struct str s, const struct node *node,
+                         struct err *err)
+{
+    AUTO_BUF letters = { 0 }, bytes = { 0 };
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.p[i] != '\n')
+            buf_addc(&letters, s.p[i]);
+    }
+    c->at = node->pos;
+    if (base64_decode(buf_str(&letters), &bytes, err) < 0)
+        return err_wrap(err, "the tag !!binary");
+    if (memchr(buf_str(&bytes).p, 0, bytes.len))
+        return fail_at(c, node->pos, err, "NUL character in a string");
+    buf_add_utf8(&c->tree.texts, buf_str(&bytes));
+    return 0;
+}
+
 static int compose_scalar(struct yaml_composer *c, const yaml_event_t *event, struct err *err)
 {
     struct str s = { (const char *)event->data.scalar.value, event->data.scalar.length };
@@ -200,18 +226,18 @@ static int compose_scalar(struct yaml_composer *c, const yaml_event_t *event, st
         return fail_at(c, node.pos, err, "NUL character in a string");
     node.merge = plain && !event->data.scalar.tag && at_key(c) && str_eqz(s, "<<");
     node.text_at = c->tree.texts.len;
-    if (!tag) {
-        return unknown_tag(c, event->data.scalar.tag, node.pos, err);
-    } else if (strcmp(tag, "!") == 0 || strcmp(tag, "str") == 0 || strcmp(tag, "binary") == 0 ||
-               (tag[0] == 0 && !plain)) {
+    int rc = 0;
+    if (is_tag(tag, "!") || is_tag(tag, "str") || (is_tag(tag, "") && !plain))
         buf_add(&c->tree.texts, s);
-    } else if (tag[0] == 0 || strcmp(tag, "int") == 0 || strcmp(tag, "float") == 0 ||
-               strcmp(tag, "bool") == 0 || strcmp(tag, "null") == 0) {
-        if (resolve_scalar(c, s, tag, &node, err) < 0)
-            return -1;
-    } else {
-        return unknown_tag(c, event->data.scalar.tag, node.pos, err);
-    }
+    else if (is_tag(tag, "binary"))
+        rc = decode_binary(c, s, &node, err);
+    else if (is_tag(tag, "") || is_tag(tag, "int") || is_tag(tag, "float") || is_tag(tag, "bool") ||
+             is_tag(tag, "null"))
+        rc = resolve_scalar(c, s, tag, &node, err);
+    else
+        rc = unknown_tag(c, event->data.scalar.tag, node.pos, err);
+    if (rc < 0)
+        return -1;
     node.text_len = (uint32_t)(c->tree.texts.len - node.text_at);
     name_node(c, event->data.scalar.anchor, add_node(c, node));
     return 0;
@@ -227,7 +253,7 @@ static int compose_container(struct yaml_composer *c, const yaml_event_t *event,
     struct text_pos pos = position_of(c, event->start_mark);
     const char *name = standard_tag(tag);
 
-    if (!name || (name[0] && strcmp(name, "!") != 0 && strcmp(name, mapping ? "map" : "seq") != 0))
+    if (!is_tag(name, "") && !is_tag(name, "!") && !is_tag(name, mapping ? "map" : "seq"))
         return unknown_tag(c, tag, pos, err);
     if (at_key(c))
         return fail_at(c, pos, err, "a key is a string, not a mapping or sequence");
@@ -248,18 +274,16 @@ static int compose_container(struct yaml_composer *c, const yaml_event_t *event,
 
 static int compose_alias(struct yaml_composer *c, const yaml_event_t *event, struct err *err)
 {
-    char shown[JSON_SHOWN_MAX];
     struct str name = str_of((const char *)event->data.alias.anchor);
     struct node node = { .pos = position_of(c, event->start_mark), .kind = NODE_ALIAS };
     uintptr_t target = (uintptr_t)str_table_get(&c->anchors, name);
     c->at = node.pos;
     if (!target)
-        return err_set(err, ERR_INVALID, "the alias %s has no anchor before it",
-                       json_shown(name, shown));
+        return err_set(err, ERR_INVALID, "the alias %s has no anchor before it", STR_SHOWN(name));
     node.first = (uint32_t)(target - 1);
     if (node_at(c, node.first)->open)
         return err_set(err, ERR_INVALID, "the alias %s is inside the value it stands for",
-                       json_shown(name, shown));
+                       STR_SHOWN(name));
     add_node(c, node);
     return 0;
 }

@@ -131,10 +131,9 @@ static int settle_duplicates(struct yaml_expander *e, size_t base, struct err *e
         if (!str_eq(a->key, b->key))
             continue;
         if (a->owner == b->owner && a->key_node != b->key_node) {
-            char shown[JSON_SHOWN_MAX];
             e->at = node_of(e, b->key_node)->pos;
             return err_set(err, ERR_INVALID, "duplicate key %s, first on line %u",
-                           json_shown(b->key, shown), node_of(e, a->key_node)->pos.line);
+                           STR_SHOWN(b->key), node_of(e, a->key_node)->pos.line);
         }
         b->hidden = true;
     }

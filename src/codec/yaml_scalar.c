@@ -5,11 +5,6 @@
 
 #include <yyjson.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_one_of(struct str s, const char *const *words)
 {
     for (; *words; words++) {
@@ -34,7 +29,7 @@ enum integer { NO_INTEGER, INTEGER, INTEGER_OVERFLOW };
 
 static int digit_value(char c)
 {
-    if (is_digit(c))
+    if (char_is_digit(c))
         return c - '0';
     if (c >= 'a' && c <= 'f')
         return c - 'a' + 10;
@@ -52,7 +47,7 @@ static enum integer parse_integer(struct str s, bool *negative, uint64_t *magnit
         s = str_sub(s, 1, s.len);
     uint64_t base = 10;
     enum integer overflow = INTEGER_OVERFLOW;
-    if (s.len > 2 && s.p[0] == '0' && !is_digit(s.p[1])) {
+    if (s.len > 2 && s.p[0] == '0' && !char_is_digit(s.p[1])) {
         char prefix = (char)(s.p[1] | 0x20);
         base = prefix == 'x' ? 16 : prefix == 'o' ? 8 : prefix == 'b' ? 2 : 0;
         overflow = NO_INTEGER;
@@ -84,16 +79,6 @@ struct float_parts {
     bool negative, point;
 };
 
-static struct str cut_digits(struct str *s)
-{
-    size_t n = 0;
-    while (n < s->len && is_digit(s->p[n]))
-        n++;
-    struct str digits = str_sub(*s, 0, n);
-    *s = str_sub(*s, n, s->len);
-    return digits;
-}
-
 static bool split_float(struct str s, struct float_parts *out)
 {
     *out = (struct float_parts){ 0 };
@@ -101,11 +86,11 @@ static bool split_float(struct str s, struct float_parts *out)
         out->negative = s.p[0] == '-';
         s = str_sub(s, 1, s.len);
     }
-    out->whole = cut_digits(&s);
+    out->whole = str_take_digits(&s);
     if (s.len && s.p[0] == '.') {
         out->point = true;
         s = str_sub(s, 1, s.len);
-        out->fraction = cut_digits(&s);
+        out->fraction = str_take_digits(&s);
     }
     if (out->whole.len + out->fraction.len == 0)
         return false;
@@ -115,7 +100,7 @@ static bool split_float(struct str s, struct float_parts *out)
     if (s.p[0] != 'e' && s.p[0] != 'E')
         return false;
     s = str_sub(s, s.len > 1 && (s.p[1] == '-' || s.p[1] == '+') ? 2 : 1, s.len);
-    return cut_digits(&s).len > 0 && s.len == 0;
+    return str_take_digits(&s).len > 0 && s.len == 0;
 }
 
 /* The JSON spelling of a float. Digits are kept: yyjson does the rounding. */
@@ -160,7 +145,8 @@ static enum scalar_type resolve_float(struct str s, struct buf *json)
 static bool point_underscores_ok(struct str s)
 {
     for (size_t i = 0; s.p[0] == '.' && i < s.len; i++) {
-        if (s.p[i] == '_' && !(is_digit(s.p[i - 1]) && i + 1 < s.len && is_digit(s.p[i + 1])))
+        if (s.p[i] == '_' &&
+            !(char_is_digit(s.p[i - 1]) && i + 1 < s.len && char_is_digit(s.p[i + 1])))
             return false;
     }
     return true;
@@ -195,7 +181,7 @@ static enum scalar_type resolve_number(struct str s, struct buf *json)
 enum scalar_type scalar_resolve(struct str text, struct buf *json)
 {
     char first = text.len ? text.p[0] : '~';
-    if (is_digit(first) || first == '+' || first == '-' || first == '.') {
+    if (char_is_digit(first) || first == '+' || first == '-' || first == '.') {
         if (is_one_of(text, not_finite_words))
             return SCALAR_NOT_FINITE;
         return resolve_number(text, json);
@@ -220,12 +206,12 @@ enum scalar_type scalar_resolve(struct str text, struct buf *json)
  * with underscores in odd places (0x_). */
 static bool is_value_elsewhere(struct str s)
 {
-    bool date = s.len > 5 && s.p[4] == '-' && is_digit(s.p[5]), separated = false;
+    bool date = s.len > 5 && s.p[4] == '-' && char_is_digit(s.p[5]), separated = false;
     for (size_t i = 0; i < 4 && date; i++)
-        date = is_digit(s.p[i]);
+        date = char_is_digit(s.p[i]);
     if (date)
         return true;
-    if (!is_digit(s.p[0]) && !strchr("+-.", s.p[0]))
+    if (!char_is_digit(s.p[0]) && !strchr("+-.", s.p[0]))
         return false;
     for (size_t i = 1; i < s.len; i++) {
         if (s.p[i] == ':' || s.p[i] == '_')

@@ -46,18 +46,18 @@ TEST(selectors_that_cannot_be_understood_are_refused)
                err, ERR_INVALID);
     static const struct {
         const struct kind *kind;
-        struct str fields;
+        const char *fields;
     } unknown[] = {
-        { &node_kind, STR("spec.colour=red") },
-        { &node_kind, STR("spec.providerID=x") }, /* informers index it, a server does not */
-        { &node_kind, STR("metadata.namespace=x") },
-        { &nodepool_kind, STR("spec.template.spec.nodeClassRef.name=x") },
-        { &lease_kind, STR("spec.holderIdentity=x") },
+        { &node_kind, "spec.colour=red" },
+        { &node_kind, "spec.providerID=x" }, /* informers index it, a server does not */
+        { &node_kind, "metadata.namespace=x" },
+        { &nodepool_kind, "spec.template.spec.nodeClassRef.name=x" },
+        { &lease_kind, "spec.holderIdentity=x" },
     };
     for (size_t i = 0; i < KV_COUNT_OF(unknown); i++)
         EXPECT_ERR(store_list(c.store, unknown[i].kind,
-                              &(struct list_options){ .field_selector = unknown[i].fields }, &out,
-                              &err),
+                              &(struct list_options){ .field_selector = str_of(unknown[i].fields) },
+                              &out, &err),
                    err, ERR_INVALID);
     struct watch *w = NULL;
     EXPECT_ERR(store_watch(c.store, &node_kind,

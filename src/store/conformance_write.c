@@ -468,6 +468,23 @@ TEST(the_status_subresource_of_a_pod_takes_labels_but_no_owners)
     EXPECT_EQ(now->meta.owners.count, 0);
 }
 
+TEST(what_only_its_controller_can_judge_is_stored)
+{
+    CONFORMANCE c = opened();
+    struct err err = { 0 };
+    object_unref(make(c.store, &nodepool_kind, js("%s", pool_json)));
+    EXPECT_OK(patch(&c, &nodepool_kind, "pool", (struct patch_options){ 0 },
+                    js("{'spec':{'template':{'metadata':{'labels':{'karpenter.k8s.aws/mine':'x'}},"
+                       "'spec':{'requirements':[{'key':'a','operator':'In','values':['b']},"
+                       "{'key':'a','operator':'DoesNotExist'}]}}}}"),
+                    &err),
+              err);
+    object_unref(merge_status(c.store, &nodepool_kind, "pool", js("{'status':{'nodes':1}}")));
+    EXPECT_ERR(patch(&c, &nodepool_kind, "pool", (struct patch_options){ 0 },
+                     js("{'metadata':{'labels':{'a/b/c':'x'}}}"), &err),
+               err, ERR_INVALID);
+}
+
 TEST(a_version_in_the_patch_of_a_custom_resource_is_a_version)
 {
     CONFORMANCE c = opened();

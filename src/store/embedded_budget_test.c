@@ -6,7 +6,7 @@
 
 /* --- namespaces, garbage --- */
 
-TEST(a_namespace_goes_after_its_contents)
+TEST(a_namespace_goes_after_its_contents_and_those_after_its_pods)
 {
     AUTO(world) w = world_new((struct embedded_options){ .auto_namespaces = true });
     struct err err = { 0 };
@@ -22,7 +22,7 @@ TEST(a_namespace_goes_after_its_contents)
     AUTO_OBJECT going = get(w->store, &namespace_kind, "team");
     EXPECT_EQ(namespace_of(going)->status.phase, NAMESPACE_TERMINATING);
     struct object_ref lease = { &lease_kind, STR("team"), STR("l") };
-    EXPECT_ERR(store_get(w->store, lease, NULL, &err), err, ERR_NOT_FOUND);
+    EXPECT_OK(store_get(w->store, lease, NULL, &err), err);
     EXPECT_ERR(store_create(w->store, &lease_kind, STR("team"), js("{'metadata':{'name':'m'}}"),
                             NULL, &err),
                err, ERR_DENIED);
@@ -30,6 +30,7 @@ TEST(a_namespace_goes_after_its_contents)
     struct object_ref pod = { &pod_kind, STR("team"), STR("p") };
     struct delete_options now = { .grace_s = { 0, true } };
     EXPECT_OK(store_remove(w->store, pod, &now, &err), err);
+    EXPECT_ERR(store_get(w->store, lease, NULL, &err), err, ERR_NOT_FOUND);
     EXPECT_FALSE(is_there(w->store, &namespace_kind, "team"));
     EXPECT_ERR(store_remove(w->store, at(&namespace_kind, "default"), NULL, &err), err, ERR_DENIED);
 }

@@ -13,6 +13,7 @@
  */
 #include "store/embedded_impl.h"
 
+#include "api/pod.h"
 #include "api/policy.h"
 
 bool object_has_finalizer(const struct object *object, const char *finalizer)
@@ -267,26 +268,28 @@ static void look_at_dependent(struct embedded *e, struct entry *entry)
 
 /* --- namespaces --- */
 
-static struct entries contents_of(struct embedded *e, const struct entry *home)
+static void add_contents(const struct kind_state *ks, const struct entry *home, struct entries *out)
 {
-    struct entries out = { 0 };
     AUTO_BUF prefix = { 0 };
 
     SORTED_PREFIX(&prefix, home->name);
-    vec_each(&e->kinds, struct kind_state *, ks) {
-        for (sorted_each(&(*ks)->entries, buf_str(&prefix), it)) {
-            struct entry *entry = it.item->value;
-            vec_push(&out.items, entry);
-        }
+    for (sorted_each(&ks->entries, buf_str(&prefix), it)) {
+        struct entry *entry = it.item->value;
+        vec_push(&out->items, entry);
     }
-    return out;
 }
 
-/* Each removal puts the namespace into the queue again, so the last one ends it. */
+/* Pods go before what they may still use. Each removal puts the namespace into the queue again, so
+ * the last pod lets the rest go, and the last of that ends the namespace. */
 static void clear_namespace(struct embedded *e, struct entry *home)
 {
-    struct entries contents = contents_of(e, home);
+    struct entries contents = { 0 };
 
+    add_contents(kind_state(e, &pod_kind), home, &contents);
+    if (contents.items.count == 0) {
+        vec_each(&e->kinds, struct kind_state *, ks)
+            add_contents(*ks, home, &contents);
+    }
     vec_each(&contents.items, struct entry *, it) {
         if ((*it)->object->meta.deleted_us == 0)
             entry_remove(e, *it, &(struct delete_options){ 0 }, NULL);

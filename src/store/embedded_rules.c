@@ -130,8 +130,7 @@ int rule_update(const struct entry *entry, const json_val *old, const json_val *
     if (!str_eq(name, entry->name))
         return refuse(entry, ERR_INVALID, "name", name.len ? "field is immutable" : "required",
                       err);
-    if (namespace_.len > 0 && entry->ks->kind->namespaced &&
-        !str_eq(namespace_, entry->namespace_))
+    if (namespace_.len > 0 && entry->ks->kind->namespaced && !str_eq(namespace_, entry->namespace_))
         return refuse(entry, ERR_INVALID, "namespace", "field is immutable", err);
     if (uid.len > 0 && !str_eq(uid, entry->object->meta.uid))
         return refuse(entry, ERR_INVALID, "uid", "field is immutable", err);

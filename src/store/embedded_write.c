@@ -47,7 +47,7 @@ static int admit(const struct kind *kind, struct str name, struct json_build *b,
                  struct err *err)
 {
     AUTO_ARENA arena = { 0 };
-    struct report report = { .arena = &arena };
+    struct report report = { .arena = &arena, .crd_only = kind->crd != NULL };
 
     *root = object_admit(kind, b, read, maybe_old, &report);
     int rc = report.error_count > 0 ? refuse_problems(kind, name, &report, err) : 0;

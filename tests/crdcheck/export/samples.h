@@ -296,6 +296,8 @@ static const struct sample nodepool_samples[] = {
     { SPEC("limits: {cpu: 1000, memory: 1000Gi, nodes: '5', example.com/device: 1e3}") },
     { SPEC("limits: {cpu: much}"), "spec.limits[\"cpu\"]: " },
     { SPEC("limits: {cpu: true}"), "spec.limits[\"cpu\"]: expected a quantity" },
+    { SPEC("limits: {cpu: '1.5'}") },
+    { SPEC("limits: {cpu: 1.5}"), "spec.limits[\"cpu\"]: expected an integer or a string" },
     { SPEC("weight: 1") },
     { SPEC("weight: 100") },
     { SPEC("weight: 0"), "spec.weight: expected 1 to 100" },
