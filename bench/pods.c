@@ -183,7 +183,9 @@ static void add_placement(struct pod_draw *d)
     buf_addz(
         o,
         "{\"key\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\","
-        "\"tolerationSeconds\":300}],\"priority\":0");
+        "\"tolerationSeconds\":300},{\"key\":\"node.kubernetes.io/unreachable\",\"operator\":\"Exists\","
+        "\"effect\":\"NoExecute\",\"tolerationSeconds\":300}],\"priority\":0,\"enableServiceLinks\":true,"
+        "\"preemptionPolicy\":\"PreemptLowerPriority\"");
     if (w->spread)
         buf_addf(
             o,

@@ -135,7 +135,7 @@ TEST(virtual_clock_wakes_each_waiter_when_its_moment_comes_and_knows_the_next_on
     struct sleeper s[3];
     EXPECT_EQ(virtual_clock_next(vc), INT64_MAX);
     for (int i = 2; i >= 0; i--)
-        sleeper_start(&s[i], vc, (i + 1) * 10 * MS);
+        sleeper_start(&s[i], vc, (i + 1) * (10 * MS));
     virtual_clock_advance(vc, 10 * MS - 1);
     EXPECT_EQ(virtual_clock_next(vc), 10 * MS);
     for (int i = 0; i < 3; i++) {
@@ -143,7 +143,7 @@ TEST(virtual_clock_wakes_each_waiter_when_its_moment_comes_and_knows_the_next_on
         virtual_clock_advance(vc, virtual_clock_next(vc) - clock_mono_ns(s[i].clock));
         EXPECT_EQ(virtual_clock_next(vc), i < 2 ? s[i + 1].until_ns : INT64_MAX);
         sleeper_join(&s[i]);
-        EXPECT_EQ(s[i].woke_ns, (i + 1) * 10 * MS);
+        EXPECT_EQ(s[i].woke_ns, (i + 1) * (10 * MS));
     }
 }
 
@@ -152,7 +152,7 @@ TEST(virtual_clock_advancing_far_wakes_everybody_on_the_way)
     AUTO(virtual_clock) vc = virtual_clock_new(0);
     struct sleeper s[3];
     for (int i = 2; i >= 0; i--)
-        sleeper_start(&s[i], vc, (i + 1) * 10 * MS);
+        sleeper_start(&s[i], vc, (i + 1) * (10 * MS));
     virtual_clock_advance(vc, 25 * MS);
     EXPECT_EQ(virtual_clock_next(vc), 30 * MS);
     sleeper_join(&s[0]);

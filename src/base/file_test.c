@@ -1,6 +1,7 @@
 #include "base/file.h"
 #include "support/test.h"
 
+#include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,11 +25,15 @@ static char *folder_new(void)
     return kv_strdup(mkdtemp(template));
 }
 
+static int remove_one(const char *path, const struct stat *st KV_UNUSED, int type KV_UNUSED,
+                      struct FTW *at KV_UNUSED)
+{
+    return remove(path);
+}
+
 static void folder_remove(const char *folder)
 {
-    AUTO_BUF command = { 0 };
-    buf_addf(&command, "rm -rf '%s'", folder);
-    EXPECT_EQ(system(command.p), 0);
+    EXPECT_EQ(nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 TEST(file_read_appends_the_whole_file)

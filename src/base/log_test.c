@@ -369,7 +369,7 @@ TEST(log_masks_a_credential_wherever_it_stands_in_a_text)
     static const char id[] = "AKIAIOSFODNN7EXAMPLE";
     static const char noise[] = " \t\n\"'\\{}[]=:;,&/?.-_+@!eyJBearerpassword0";
     const uint64_t seed = 20260102;
-    print_message("seed %llu\n", (unsigned long long)seed);
+    print_message("# seed %llu\n", (unsigned long long)seed);
     struct rng rng;
     rng_init(&rng, seed);
     for (int round = 0; round < 20000; round++) {

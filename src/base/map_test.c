@@ -48,7 +48,7 @@ TEST(map_agrees_with_an_array_of_pairs_under_random_operations)
     for (uint64_t seed = 1; seed <= 40; seed++) {
         struct rng rng;
         rng_init(&rng, seed);
-        print_message("seed %llu\n", (unsigned long long)seed);
+        print_message("# seed %llu\n", (unsigned long long)seed);
         uint64_t key_range = 1 + rng_below(&rng, 300);
         unsigned removes_of_8 = (unsigned)rng_below(&rng, 6);
         struct map m = { 0 };
@@ -181,6 +181,7 @@ TEST(map_memory_follows_what_is_live_however_much_came_and_went)
 static uint32_t longest_run(const uint32_t *index, uint32_t cap)
 {
     uint32_t longest = 0, run = 0;
+    EXPECT_TRUE(cap > 0);
     for (uint32_t i = 0; i < cap * 2; i++) { /* twice around: a run may wrap */
         run = index[i % cap] ? run + 1 : 0;
         if (run > longest && run <= cap)
@@ -305,7 +306,7 @@ TEST(str_table_agrees_with_a_flag_per_key_under_random_operations)
     for (uint64_t seed = 1; seed <= 10; seed++) {
         struct rng rng;
         rng_init(&rng, seed);
-        print_message("seed %llu\n", (unsigned long long)seed);
+        print_message("# seed %llu\n", (unsigned long long)seed);
         struct str_table t = { 0 };
         uintptr_t want[KEYS] = { 0 };
         uint64_t born[KEYS] = { 0 };

@@ -469,7 +469,7 @@ TEST(queue_behaves_as_a_slow_obvious_queue_does)
     const uint64_t seed_count = 500;
     for (uint64_t seed = 1; seed <= seed_count; seed++)
         run_against_model(seed);
-    print_message("seeds 1 to %llu\n", (unsigned long long)seed_count);
+    print_message("# seeds 1 to %llu\n", (unsigned long long)seed_count);
 }
 
 /* --- the simulator's loop --- */

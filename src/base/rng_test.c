@@ -43,7 +43,7 @@ TEST(rng_below_is_uniform_and_in_range)
         /* Six standard deviations of a binomial count are under 6 * sqrt(20000 / n). */
         for (uint64_t v = 0; v < n; v++) {
             int64_t off = (int64_t)hits[v] - (int64_t)(20000 / n);
-            EXPECT_TRUE(off * off < 36 * 20000 / (int64_t)n + 36);
+            EXPECT_TRUE(off * off < 36 * (20000 / (int64_t)n) + 72);
         }
     }
     uint64_t large = (UINT64_C(1) << 63) + 1; /* nearly half of all draws are rejected */

@@ -63,9 +63,9 @@ TEST(vec_holds_structs_and_pointers)
     VEC(const char *) names = { 0 };
     vec_push(&names, "a");
     vec_push(&names, "b");
-    char joined[3] = "";
+    AUTO_BUF joined = { 0 };
     vec_each(&names, const char *, it)
-        strcat(joined, *it);
-    EXPECT_Z(joined, "ab");
+        buf_addz(&joined, *it);
+    EXPECT_STR(buf_str(&joined), "ab");
     vec_done(&names);
 }

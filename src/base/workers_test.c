@@ -170,11 +170,11 @@ TEST(workers_that_wait_wake_when_virtual_time_reaches_a_delayed_key)
     struct worker_pool *pool = counted_pool(f.q, &c, 3);
     for (int round = 1; round <= 20; round++) {
         queue_add_after(f.q, STR("a"), round * SECOND_NS);
-        queue_add_after(f.q, STR("b"), 2 * round * SECOND_NS);
+        queue_add_after(f.q, STR("b"), round * (2 * SECOND_NS));
         while (virtual_clock_next(f.clock) == INT64_MAX)
             nap();
         EXPECT_EQ(atomic_load(&c.runs), 2 * (round - 1));
-        virtual_clock_advance(f.clock, 2 * round * SECOND_NS);
+        virtual_clock_advance(f.clock, round * (2 * SECOND_NS));
         wait_until_idle(f.q);
         EXPECT_EQ(atomic_load(&c.runs), 2 * round);
     }

@@ -58,7 +58,7 @@ TEST(base64_refuses_every_text_but_the_one_it_would_write)
 TEST(base64_appends_and_keeps_every_byte)
 {
     const uint64_t seed = 20260102;
-    print_message("seed %" PRIu64 "\n", seed);
+    print_message("# seed %" PRIu64 "\n", seed);
     struct rng rng;
     rng_init(&rng, seed);
     for (size_t len = 0; len < 600; len++) {

@@ -278,7 +278,7 @@ TEST(cron_agrees_with_a_scan_of_every_minute)
 {
     enum { SCAN_MINUTES = 40000 }; /* four weeks */
     const uint64_t seed = 20260102;
-    print_message("seed %" PRIu64 "\n", seed);
+    print_message("# seed %" PRIu64 "\n", seed);
     struct rng rng;
     rng_init(&rng, seed);
     AUTO_BUF text = { 0 };
@@ -304,7 +304,7 @@ TEST(cron_agrees_with_a_scan_of_every_minute)
 TEST(cron_next_and_previous_are_each_others_inverse)
 {
     const uint64_t seed = 20260103;
-    print_message("seed %" PRIu64 "\n", seed);
+    print_message("# seed %" PRIu64 "\n", seed);
     struct rng rng;
     rng_init(&rng, seed);
     AUTO_BUF text = { 0 };

@@ -188,7 +188,7 @@ TEST(duration_errors_say_what_is_wrong)
 TEST(duration_text_read_back_is_the_same_duration)
 {
     const uint64_t seed = 20260102;
-    print_message("seed %" PRIu64 "\n", seed);
+    print_message("# seed %" PRIu64 "\n", seed);
     struct rng rng;
     rng_init(&rng, seed);
     for (int i = 0; i < 50000; i++) {

@@ -358,7 +358,7 @@ TEST(json_positions_hold_for_random_texts)
 {
     struct rng r;
     uint64_t seed = 20260101;
-    print_message("seed %llu\n", (unsigned long long)seed);
+    print_message("# seed %llu\n", (unsigned long long)seed);
     rng_init(&r, seed);
     for (int round = 0; round < 2000; round++) {
         AUTO_BUF text = { 0 };
@@ -440,7 +440,7 @@ TEST(json_what_is_written_reads_back_equal)
 {
     struct rng r;
     uint64_t seed = 42;
-    print_message("seed %llu\n", (unsigned long long)seed);
+    print_message("# seed %llu\n", (unsigned long long)seed);
     rng_init(&r, seed);
     for (int round = 0; round < 2000; round++) {
         AUTO_BUF text = { 0 }, compact = { 0 }, canonical = { 0 }, pretty = { 0 };

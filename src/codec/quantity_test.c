@@ -462,7 +462,7 @@ static void expect_same(const struct big *got, const struct big *want)
 TEST(quantity_agrees_with_school_arithmetic)
 {
     const uint64_t seed = 20260102;
-    print_message("seed %" PRIu64 "\n", seed);
+    print_message("# seed %" PRIu64 "\n", seed);
     struct rng rng;
     rng_init(&rng, seed);
     struct big limit = big_of(quantity_of(INT64_MAX));
@@ -508,7 +508,7 @@ TEST(quantity_agrees_with_school_arithmetic)
 TEST(quantity_text_read_back_is_the_same_value)
 {
     const uint64_t seed = 20260103;
-    print_message("seed %" PRIu64 "\n", seed);
+    print_message("# seed %" PRIu64 "\n", seed);
     struct rng rng;
     rng_init(&rng, seed);
     for (int i = 0; i < 20000; i++) {

@@ -263,7 +263,7 @@ TEST(regex_gives_up_where_backtracking_would_take_for_ever)
 TEST(regex_has_steps_enough_for_long_honest_text)
 {
     AUTO_BUF text = { 0 };
-    while (text.len < 64 * 1024)
+    while (text.len < 65536)
         buf_addz(&text, "1h");
     EXPECT_EQ(search(DURATION, buf_str(&text)), 1);
     buf_addc(&text, '!');
@@ -294,7 +294,7 @@ TEST(regex_static_patterns_are_shared_by_threads)
     for (int i = 0; i < THREADS; i++)
         EXPECT_EQ(pthread_create(&threads[i], NULL, match_all, &rounds), 0);
     intptr_t want = (intptr_t)match_all(&rounds);
-    EXPECT_TRUE(want > 20 * 40);
+    EXPECT_TRUE(want > 800);
     for (int i = 0; i < THREADS; i++) {
         void *matched;
         EXPECT_EQ(pthread_join(threads[i], &matched), 0);

@@ -197,7 +197,7 @@ TEST(civil_dates_follow_one_another_from_year_1_to_9999)
 TEST(time_text_read_back_is_the_same_time)
 {
     const uint64_t seed = 20260102;
-    print_message("seed %" PRIu64 "\n", seed);
+    print_message("# seed %" PRIu64 "\n", seed);
     struct rng rng;
     rng_init(&rng, seed);
     for (int i = 0; i < 50000; i++) {

@@ -178,7 +178,7 @@ TEST(yaml_what_is_written_reads_back_equal)
 {
     struct rng r;
     uint64_t seed = 99;
-    print_message("seed %llu\n", (unsigned long long)seed);
+    print_message("# seed %llu\n", (unsigned long long)seed);
     rng_init(&r, seed);
     AUTO_BUF scratch = { 0 };
     for (int round = 0; round < 20000; round++) {
