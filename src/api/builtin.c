@@ -34,8 +34,7 @@ static const struct field plain_condition_fields[] = {
 const struct schema plain_condition_schema =
     SCHEMA("Condition", struct condition, plain_condition_fields);
 
-static const char *const condition_keys[] = { "type", NULL };
-const struct rule condition_list_rule = { .list_kind = LIST_MAP, .map_keys = condition_keys };
+const struct rule condition_list_rule = { KEYED_BY("type") };
 
 static const char *percent_problem(struct str value)
 {
@@ -77,31 +76,25 @@ bool json_kept(const json_val *self, const json_val *old, const char *path)
     return now && was ? json_equal(now, was) : now == was;
 }
 
-/* Turns the dotted text into the linked names that report_add wants. */
 static void add_at(struct report *report, enum severity severity, const json_val *root,
                    const char *dotted, const char *fmt, va_list args)
 {
-    struct path parts[PATH_DEPTH_MAX];
-    const struct path *path = NULL;
-    const json_val *at = root, *v = root;
+    struct place places[PATH_DEPTH_MAX] = { place_root(root) };
+    const struct place *here = places;
     struct str rest = str_of(dotted);
-    uint32_t depth = 0;
     AUTO_BUF text = { 0 };
 
-    while (rest.len > 0) {
+    for (uint32_t depth = 1; rest.len > 0; depth++) {
         struct str name, tail = STR_NONE;
 
-        str_cut(rest, '.', &name, &tail);
         KV_ASSERT(depth < PATH_DEPTH_MAX);
-        parts[depth] = (struct path){ .up = path, .name = name };
-        path = &parts[depth++];
-        v = json_get(v, name);
-        if (v)
-            at = v;
+        str_cut(rest, '.', &name, &tail);
+        places[depth] = place_member_str(here, name);
+        here = &places[depth];
         rest = tail;
     }
     buf_vaddf(&text, fmt, args);
-    report_add(report, severity, path, at, "%s", text.p);
+    report_add(report, severity, place_path(here), here->at, "%s", buf_str(&text).p);
 }
 
 void report_at(struct report *report, const json_val *root, const char *path, const char *fmt, ...)
@@ -149,13 +142,13 @@ int64_t int_or_percent_of(const struct int_or_str *value, int64_t total, bool ro
 
 bool json_mut_is(const json_mut *maybe_v, const char *word)
 {
-    return yyjson_mut_equals_str((json_mut *)maybe_v, word);
+    return str_eqz(json_mut_str(maybe_v), word);
 }
 
 void json_default(struct json_build *b, json_mut *object, const char *key, json_mut *v)
 {
     json_mut *old = json_mut_get(object, str_of(key));
 
-    if (!old || yyjson_mut_is_null(old))
+    if (!old || json_mut_is_null(old))
         json_set(b, object, str_of(key), v);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/common.h"
+#include "api/place.h"
 
 /* core/v1 ObjectReference. */
 struct object_reference {

@@ -11,8 +11,7 @@ static struct str member(const json_val *object, struct str key)
 
 /* --- taints and tolerations --- */
 
-static const char *const effects[] = { "NoSchedule", "PreferNoSchedule", "NoExecute", NULL };
-static const struct rule effect_rule = { .enums = effects };
+static const struct rule effect_rule = { ENUMS("NoSchedule", "PreferNoSchedule", "NoExecute") };
 
 #define T struct taint
 static const struct field taint_fields[] = {
@@ -25,13 +24,26 @@ static const struct field taint_fields[] = {
 #undef T
 const struct schema taint_schema = SCHEMA("Taint", struct taint, taint_fields);
 
+const struct taint *taint_set_add(struct taint_set *set, const struct taint *taint)
+{
+    AUTO_BUF key = { 0 };
+    buf_addf(&key, "%d %.*s", taint->effect, STR_ARG(taint->key));
+    const struct taint *earlier = str_table_get(&set->by_key, buf_str(&key));
+    if (!earlier)
+        str_table_put(&set->by_key, buf_str(&key), (void *)taint);
+    return earlier;
+}
+
+void taint_set_done(struct taint_set *set)
+{
+    str_table_done(&set->by_key);
+}
+
 /* An empty string is as good as none: any effect, operator Equal. It stands last, so that the
  * others keep their numbers. */
-static const char *const toleration_effects[] = { "NoSchedule", "PreferNoSchedule", "NoExecute", "",
-                                                  NULL };
-static const char *const toleration_ops[] = { "Exists", "Equal", "Lt", "Gt", "", NULL };
-static const struct rule toleration_effect_rule = { .enums = toleration_effects };
-static const struct rule toleration_op_rule = { .enums = toleration_ops };
+static const struct rule toleration_effect_rule = { ENUMS("NoSchedule", "PreferNoSchedule",
+                                                          "NoExecute", "") };
+static const struct rule toleration_op_rule = { ENUMS("Exists", "Equal", "Lt", "Gt", "") };
 
 static const char *toleration_key_problem(struct str key)
 {
@@ -118,10 +130,9 @@ bool toleration_tolerates(const struct toleration *tol, const struct taint *tain
 
 const char *const requirement_op_names[] = { "In",  "NotIn", "Exists", "DoesNotExist", "Gt", "Lt",
                                              "Gte", "Lte",   NULL };
-static const char *const selector_ops[] = { "In", "NotIn", "Exists", "DoesNotExist", NULL };
-static const char *const node_ops[] = { "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", NULL };
-static const struct rule selector_op_rule = { .enums = selector_ops };
-static const struct rule node_op_rule = { .enums = node_ops };
+static const struct rule selector_op_rule = { ENUMS("In", "NotIn", "Exists", "DoesNotExist") };
+static const struct rule node_op_rule = { ENUMS("In", "NotIn", "Exists", "DoesNotExist", "Gt",
+                                                "Lt") };
 static const struct rule values_rule = { .item = &label_value_rule };
 
 static bool values_fit_operator(const json_val *self, const json_val *old KV_UNUSED)
@@ -164,7 +175,7 @@ static const struct field selector_expression_fields[] = {
 static const struct field node_expression_fields[] = {
     FIELD(STR, key, "key", NULL, .flags = FIELD_REQUIRED, .rule = &label_key_rule),
     FIELD(ENUM, op, "operator", NULL, .flags = FIELD_REQUIRED, .rule = &node_op_rule),
-    FIELD(STRS, values, "values", NULL),
+    FIELD(STRS, values, "values", NULL, .rule = &values_rule),
 };
 static const struct field node_field_fields[] = {
     FIELD(STR, key, "key", NULL, .flags = FIELD_REQUIRED),
@@ -264,8 +275,7 @@ bool label_selector_matches(const struct label_selector *maybe_sel, const struct
 
 /* --- conditions --- */
 
-static const char *const condition_statuses[] = { "True", "False", "Unknown", NULL };
-const struct rule condition_status_rule = { .enums = condition_statuses };
+const struct rule condition_status_rule = { ENUMS("True", "False", "Unknown") };
 static const struct rule condition_type_rule = {
     .len_max = 316,
     .pattern = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/object.h"
+#include "base/map.h"
 #include "codec/selector.h"
 
 enum taint_effect { EFFECT_ANY, EFFECT_NO_SCHEDULE, EFFECT_PREFER_NO_SCHEDULE, EFFECT_NO_EXECUTE };
@@ -12,6 +13,14 @@ struct taint {
     int64_t time_added_us;
 };
 extern const struct schema taint_schema;
+
+/* A node has each key and effect once. Zero-initialised is empty. */
+struct taint_set {
+    struct str_table by_key;
+};
+/* NULL, or the earlier taint with the same key and effect. The set keeps the pointer. */
+const struct taint *taint_set_add(struct taint_set *set, const struct taint *taint);
+void taint_set_done(struct taint_set *set);
 
 struct toleration {
     struct str key, value;

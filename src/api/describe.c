@@ -1,3 +1,5 @@
+/* One short function per kind that has something to say; quantities in the order that people look
+ * for them. */
 #include "api/describe.h"
 
 #include "api/ec2nodeclass.h"
@@ -25,8 +27,6 @@ static void part(struct buf *out, size_t start, const char *fmt, ...)
 static void amount(const struct resource *r, size_t start, struct buf *out)
 {
     char text[QUANTITY_TEXT_MAX];
-    if (quantity_is_zero(r->amount))
-        return;
     quantity_format(r->amount, text);
     part(out, start, "%s %.*s", text, STR_ARG(r->name));
 }
@@ -47,8 +47,6 @@ static void amounts(const struct resources *r, struct buf *out)
         if (!is_first(&r->items[i]))
             amount(&r->items[i], start, out);
     }
-    if (out->len == start)
-        buf_addz(out, "no requests");
 }
 
 static void spec_amounts(const struct pod_spec *spec, struct buf *out)
@@ -58,15 +56,19 @@ static void spec_amounts(const struct pod_spec *spec, struct buf *out)
     struct err err;
     if (pod_spec_requests(spec, &arena, &requests, &err) < 0)
         buf_addz(out, err.text);
+    else if (requests.count == 0)
+        buf_addz(out, "no requests");
     else
         amounts(&requests, out);
 }
 
 static void pods(int64_t count, const struct pod_template *maybe_template, struct buf *out)
 {
-    buf_addf(out, "%lld pod%s of ", (long long)count, count == 1 ? "" : "s");
-    if (maybe_template)
+    buf_addf(out, "%lld pod%s", (long long)count, count == 1 ? "" : "s");
+    if (maybe_template) {
+        buf_addz(out, " of ");
         spec_amounts(&maybe_template->spec, out);
+    }
 }
 
 static int64_t or_one(struct maybe_int n)
@@ -94,7 +96,7 @@ static void describe_claim(const struct pvc *pvc, struct buf *out)
 static void describe_nodepool(const struct nodepool *pool, struct buf *out)
 {
     size_t start = out->len;
-    const struct node_spec *spec = &pool->spec.template.spec;
+    const struct claim_node_spec *spec = &pool->spec.template.spec;
     if (pool->spec.weight.set)
         part(out, start, "weight %lld", (long long)pool->spec.weight.value);
     if (pool->spec.limits.count) {
@@ -159,9 +161,11 @@ void object_describe(const struct object *object, struct buf *out)
         pods(or_one(spec->replicas), spec->maybe_template, out);
     } else if (kind == &daemon_set_kind) {
         const struct daemon_set_spec *spec = &daemon_set_of(object)->spec;
-        buf_addz(out, "on every node: ");
-        if (spec->maybe_template)
+        buf_addz(out, "on every node");
+        if (spec->maybe_template) {
+            buf_addz(out, ": ");
             spec_amounts(&spec->maybe_template->spec, out);
+        }
     } else if (kind == &job_kind) {
         describe_job(&job_of(object)->spec, out);
     } else if (kind == &cron_job_kind) {

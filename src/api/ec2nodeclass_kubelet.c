@@ -205,13 +205,16 @@ static const struct schema kubelet_schema = SCHEMA_CHECKED("KubeletConfiguration
 static void keys_within(const json_val *a, const char *b_name, const json_val *b,
                         const struct place *place, struct report *report)
 {
+    struct str_table keys = { 0 };
+    json_each_member(b, key, value)
+        str_table_put(&keys, json_key(key), (void *)value);
     json_each_member(a, key, value) {
-        (void)value;
-        struct place here = place_key(place, json_str(key));
-        if (!json_get(b, json_str(key)))
+        struct place here = place_key(place, key, value);
+        if (!str_table_has(&keys, json_key(key)))
             place_error(report, &here, "has no counterpart in %s, expected the same signals",
                         b_name);
     }
+    str_table_done(&keys);
 }
 
 static void soft_eviction_check(const struct place *kubelet, struct report *report)

@@ -121,7 +121,7 @@ static uint64_t go_duration(const char *type, int64_t ns, bool zero_counts)
     return h;
 }
 
-static uint64_t go_spec(const struct node_spec *spec)
+static uint64_t go_spec(const struct claim_node_spec *spec)
 {
     const struct duration grace = spec->termination_grace_period;
     const struct duration expire = nillable_duration(spec->expire_after);

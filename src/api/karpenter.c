@@ -322,6 +322,5 @@ const struct schema claim_condition_schema =
            .doc = "One thing that is known about the claim's state.");
 
 const struct rule conditions_rule = {
-    .list_kind = LIST_MAP,
-    .map_keys = (const char *const[]){ "type", NULL },
+    KEYED_BY("type"),
 };

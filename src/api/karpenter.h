@@ -6,6 +6,7 @@
 
 #include "api/common.h"
 #include "api/labels.h"
+#include "api/place.h"
 
 #define KARPENTER_GROUP "karpenter.sh"
 #define AWS_GROUP "karpenter.k8s.aws"
@@ -30,14 +31,7 @@ static inline const json_val *json_member(const json_val *self, const char *name
     return json_is_null(v) ? NULL : v;
 }
 
-/* A rule or a list of CEL rules, written where it is used. */
-/* clang-format off */
-#define RULE(...) .rule = &(const struct rule){ __VA_ARGS__ }
-#define CEL_RULES(...) .cel = (const struct cel_rule[]){ __VA_ARGS__, { 0 } }
-#define ENUMS(...) .enums = (const char *const[]){ __VA_ARGS__, NULL }
-/* clang-format on */
-#define BETWEEN(low, high) .min = { low, true }, .max = { high, true }
-#define AT_LEAST(low) .min = { low, true }
+#define REQUIREMENTS_MAX 100 /* of one object */
 
 /* --- tables --- */
 
@@ -75,7 +69,7 @@ extern const struct rule resources_rule; /* values are quantities */
           .sub = &(schema_), .rule = &conditions_rule)
 
 /* What a NodePool's template and a NodeClaim both say about a node. */
-struct node_spec {
+struct claim_node_spec {
     struct str expire_after; /* as written, see nillable_duration; absent is Never */
     struct node_class_ref node_class_ref;
     LIST(struct expression) requirements;
@@ -89,29 +83,6 @@ struct node_spec {
 struct duration nillable_duration(struct str text);
 
 /* --- problems beyond the schema --- */
-
-/* A place in an object: the path to it, and its value or the nearest parent that there is. */
-struct place {
-    struct path path; /* of no meaning for the root */
-    const json_val *at;
-    bool root;
-    bool found; /* `at` is the value itself */
-};
-
-struct place place_root(const json_val *root);
-struct place place_member(const struct place *up, const char *name);
-struct place place_item(const struct place *up, uint32_t ix);
-struct place place_key(const struct place *up, struct str key); /* of a map: written ["key"] */
-
-static inline const struct path *place_path(const struct place *place)
-{
-    return place->root ? NULL : &place->path;
-}
-
-#define place_error(report, place_, ...)                                                           \
-    report_add(report, PROBLEM_ERROR, place_path(place_), (place_)->at, __VA_ARGS__)
-#define place_warning(report, place_, ...)                                                         \
-    report_add(report, PROBLEM_WARNING, place_path(place_), (place_)->at, __VA_ARGS__)
 
 /* Annotations under karve.io/: what each may say. */
 struct annotation_rule {
@@ -132,5 +103,5 @@ void requirements_check(const struct expression *items, uint32_t count,
 
 /* The same for a whole template or claim: also duplicate taints, and requirements (and template
  * labels) that no node can ever meet together. */
-void node_spec_check(const struct node_spec *spec, const struct str_map *maybe_labels,
-                     const struct place *place, struct report *report);
+void claim_node_spec_check(const struct claim_node_spec *spec, const struct str_map *maybe_labels,
+                           const struct place *place, struct report *report);

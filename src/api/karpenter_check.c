@@ -9,37 +9,6 @@
 #include "codec/duration.h"
 #include "codec/regex.h"
 
-/* --- places --- */
-
-struct place place_root(const json_val *root)
-{
-    return (struct place){ .at = root, .root = true, .found = root != NULL };
-}
-
-struct place place_member(const struct place *up, const char *name)
-{
-    const json_val *v = up->found ? json_member(up->at, name) : NULL;
-    return (struct place){ .path = { .up = place_path(up), .name = str_of(name) },
-                           .at = v ? v : up->at,
-                           .found = v != NULL };
-}
-
-struct place place_item(const struct place *up, uint32_t ix)
-{
-    const json_val *v = up->found ? json_at(up->at, ix) : NULL;
-    return (struct place){ .path = { .up = place_path(up), .index = ix },
-                           .at = v ? v : up->at,
-                           .found = v != NULL };
-}
-
-struct place place_key(const struct place *up, struct str key)
-{
-    const json_val *v = up->found ? json_get(up->at, key) : NULL;
-    return (struct place){ .path = { .up = place_path(up), .name = key, .quoted = true },
-                           .at = v ? v : up->at,
-                           .found = v != NULL };
-}
-
 /* --- annotations --- */
 
 static const struct annotation_rule *annotation_find(const struct annotation_rule *known,
@@ -75,8 +44,8 @@ static void annotation_check(const struct annotation_rule *rule, struct str valu
 
     if (!rule->words) {
         if (duration_parse(value, &ns, NULL) < 0 || ns <= 0)
-            place_error(report, place, "\"%.*s\" is not a duration of more than 0, such as 15m",
-                        STR_ARG(value));
+            place_error(report, place, "%s is not a duration of more than 0, such as 15m",
+                        STR_SHOWN(value));
         return;
     }
     for (const char *const *word = rule->words; *word; word++) {
@@ -84,27 +53,25 @@ static void annotation_check(const struct annotation_rule *rule, struct str valu
             return;
         buf_addf(&words, "%s\"%s\"", words.len ? ", " : "", *word);
     }
-    place_error(report, place, "expected one of %s, found \"%.*s\"", buf_str(&words).p,
-                STR_ARG(value));
+    place_error(report, place, "expected one of %s, found %s", buf_str(&words).p, STR_SHOWN(value));
 }
 
 void annotations_check(const struct object *object, const json_val *root,
                        const struct annotation_rule *known, uint32_t known_count,
                        struct report *report)
 {
-    const struct str_map *map = &object->meta.annotations;
     struct place top = place_root(root), meta = place_member(&top, "metadata"),
                  list = place_member(&meta, "annotations");
 
-    for (uint32_t i = 0; i < map->count; i++) {
-        struct str name = map->items[i].key;
-        struct place here = place_key(&list, name);
+    json_each_member(list.found ? list.at : NULL, key, value) {
+        struct str name = json_key(key);
+        struct place here = place_key(&list, key, value);
         if (!str_starts(name, STR("karve.io/")))
             continue;
         const struct annotation_rule *rule = annotation_find(known, known_count, name);
         const char *near = rule ? NULL : annotation_nearest(known, known_count, name);
         if (rule)
-            annotation_check(rule, map->items[i].value, &here, report);
+            annotation_check(rule, json_str(value), &here, report);
         else if (near)
             place_warning(report, &here, "unknown annotation, did you mean \"%s\"?", near);
         else
@@ -124,7 +91,7 @@ static void key_check(struct str key, const struct label_rules *maybe_rules,
     if (!regex_match_static(PATTERN_LABEL_KEY, key))
         return; /* the schema says so */
     if (wrong)
-        place_error(report, place, "\"%.*s\" %s", STR_ARG(key), wrong);
+        place_error(report, place, "%s %s", STR_SHOWN(key), wrong);
     str_cut(key, '/', &domain, &name);
     if (maybe_rules && label_is_restricted(maybe_rules, label_normalise(key)) &&
         !str_ends(domain, STR("karpenter.sh")) && !str_eqz(key, LABEL_HOSTNAME))
@@ -154,13 +121,14 @@ static void capacity_types_check(const struct expression *e, const struct place 
                     (long long)e->min_values.value);
     if (known == 0)
         return;
-    for (uint32_t i = 0; i < e->values.count; i++) {
-        struct place here = place_item(values, i);
-        if (!is_capacity_type(e->values.items[i]))
+    uint32_t ix = 0;
+    json_each_item(values->at, value) {
+        struct place here = place_item(values, ix++, value);
+        if (!is_capacity_type(json_str(value)))
             place_warning(report, &here,
-                          "\"%.*s\" is not a capacity type and is ignored, expected on-demand, "
+                          "%s is not a capacity type and is ignored, expected on-demand, "
                           "spot or reserved",
-                          STR_ARG(e->values.items[i]));
+                          STR_SHOWN(json_str(value)));
     }
 }
 
@@ -168,16 +136,20 @@ void requirements_check(const struct expression *items, uint32_t count,
                         const struct label_rules *maybe_rules, const struct place *list,
                         struct report *report)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const struct expression *e = &items[i];
-        struct place here = place_item(list, i), key = place_member(&here, "key"),
+    uint32_t ix = 0;
+    json_each_item(list->found ? list->at : NULL, item) {
+        if (ix == count)
+            break;
+        const struct expression *e = &items[ix];
+        struct place here = place_item(list, ix++, item), key = place_member(&here, "key"),
                      values = place_member(&here, "values");
         key_check(e->key, maybe_rules, &key, report);
-        for (uint32_t v = 0; v < e->values.count; v++) {
-            struct place value = place_item(&values, v);
-            const char *wrong = label_value_problem(e->values.items[v]);
+        uint32_t value_ix = 0;
+        json_each_item(values.found ? values.at : NULL, value) {
+            struct place at = place_item(&values, value_ix++, value);
+            const char *wrong = label_value_problem(json_str(value));
             if (wrong)
-                place_error(report, &value, "\"%.*s\" %s", STR_ARG(e->values.items[v]), wrong);
+                place_error(report, &at, "%s %s", STR_SHOWN(json_str(value)), wrong);
         }
         capacity_types_check(e, &values, report);
     }
@@ -189,7 +161,15 @@ void requirements_check(const struct expression *items, uint32_t count,
 struct demand {
     struct requirement requirement;
     uint32_t expression_ix; /* UINT32_MAX: a label */
+    uint32_t order;         /* labels first, then requirements as written */
 };
+
+static int demand_cmp(const void *a, const void *b)
+{
+    const struct demand *x = a, *y = b;
+    int c = str_cmp(x->requirement.key, y->requirement.key);
+    return c ? c : (x->order > y->order) - (x->order < y->order);
+}
 
 static bool allows_absence(const struct requirement *r)
 {
@@ -245,46 +225,46 @@ static void contradiction_check(const struct requirement *met, const struct dema
     }
 }
 
-/* Follow one key from `start` on through all that is asked of it, to the first demand that leaves
- * nothing. */
+/* Follow one key through all that is asked of it, to the first demand that leaves nothing. */
 static void demands_check(struct arena *arena, const struct demand *demands, uint32_t count,
-                          uint32_t start, const struct place *list, struct report *report)
+                          const struct place *list, struct report *report)
 {
-    struct requirement met = demands[start].requirement;
+    struct requirement met = demands[0].requirement;
     bool absence_allowed = allows_absence(&met);
-    const struct demand *before = NULL;
 
-    for (uint32_t i = start; i < count; i++) {
-        const struct demand *now = &demands[i];
-        if (!str_eq(now->requirement.key, met.key))
-            continue;
-        if (i > start) {
+    for (uint32_t i = 0; i < count; i++) {
+        const struct demand *now = &demands[i], *before = i > 0 ? now - 1 : NULL;
+        if (before) {
             met = requirement_intersection(arena, &met, &now->requirement);
             absence_allowed = absence_allowed && allows_absence(&now->requirement);
         }
-        struct place here = place_item(list, now->expression_ix);
         uint32_t errors = report->error_count;
-        if (now->expression_ix != UINT32_MAX)
-            contradiction_check(&met, before, now, absence_allowed, &here, report);
+        if (now->expression_ix == UINT32_MAX)
+            continue;
+        struct place here =
+            place_item(list, now->expression_ix, json_at(list->at, now->expression_ix));
+        contradiction_check(&met, before, now, absence_allowed, &here, report);
         if (report->error_count != errors)
             return;
-        before = now;
     }
 }
 
-static void contradictions_check(const struct node_spec *spec, const struct str_map *maybe_labels,
-                                 const struct place *list, struct report *report)
+static void contradictions_check(const struct claim_node_spec *spec,
+                                 const struct str_map *maybe_labels, const struct place *list,
+                                 struct report *report)
 {
     AUTO_ARENA arena = { 0 };
     uint32_t label_count = maybe_labels ? maybe_labels->count : 0, count = 0;
     struct demand *demands =
         arena_array(&arena, struct demand, label_count + spec->requirements.count);
 
+    if (spec->requirements.count > REQUIREMENTS_MAX)
+        return; /* refused, and maybe too many to compare */
     for (uint32_t i = 0; i < label_count; i++) {
         struct str_list value = { &maybe_labels->items[i].value, 1 };
-        demands[count++] =
-            (struct demand){ requirement_in(&arena, maybe_labels->items[i].key, value),
-                             UINT32_MAX };
+        struct requirement r = requirement_in(&arena, maybe_labels->items[i].key, value);
+        demands[count] = (struct demand){ r, UINT32_MAX, count };
+        count++;
     }
     for (uint32_t i = 0; i < spec->requirements.count; i++) {
         const struct expression *e = &spec->requirements.items[i];
@@ -293,14 +273,17 @@ static void contradictions_check(const struct node_spec *spec, const struct str_
         if ((e->op == OP_IN && e->values.count == 0) ||
             requirement_from_expression(&arena, e, &r, NULL) < 0)
             continue;
-        demands[count++] = (struct demand){ r, i };
+        demands[count] = (struct demand){ r, i, count };
+        count++;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        bool seen = false;
-        for (uint32_t j = 0; j < i && !seen; j++)
-            seen = str_eq(demands[j].requirement.key, demands[i].requirement.key);
-        if (!seen)
-            demands_check(&arena, demands, count, i, list, report);
+    if (count > 0)
+        qsort(demands, count, sizeof *demands, demand_cmp);
+    for (uint32_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count; end++) {
+            if (!str_eq(demands[end].requirement.key, demands[i].requirement.key))
+                break;
+        }
+        demands_check(&arena, demands + i, end - i, list, report);
     }
 }
 
@@ -313,45 +296,45 @@ static void taint_check(const struct taint *taint, const struct place *place, st
     const char *value_wrong = label_value_problem(taint->value);
 
     if (key_wrong && regex_match_static(PATTERN_LABEL_KEY, taint->key))
-        place_error(report, &key, "\"%.*s\" %s", STR_ARG(taint->key), key_wrong);
+        place_error(report, &key, "%s %s", STR_SHOWN(taint->key), key_wrong);
     if (value_wrong && regex_match_static(PATTERN_LABEL_KEY, taint->value))
-        place_error(report, &value, "\"%.*s\" %s", STR_ARG(taint->value), value_wrong);
-}
-
-static bool same_taint(const struct taint *a, const struct taint *b)
-{
-    return a->effect == b->effect && str_eq(a->key, b->key);
+        place_error(report, &value, "%s %s", STR_SHOWN(taint->value), value_wrong);
 }
 
 /* Taints and startup taints are one list for this: a node cannot have both. */
-static void taints_check(const struct node_spec *spec, const struct place *spec_place,
+static void taints_check(const struct claim_node_spec *spec, const struct place *spec_place,
                          struct report *report)
 {
-    struct place lists[] = { place_member(spec_place, "taints"),
-                             place_member(spec_place, "startupTaints") };
-    uint32_t kept = spec->taints.count, total = kept + spec->startup_taints.count;
+    static const char *const names[] = { "taints", "startupTaints" };
+    const struct {
+        const struct taint *items;
+        uint32_t count;
+    } lists[] = { { spec->taints.items, spec->taints.count },
+                  { spec->startup_taints.items, spec->startup_taints.count } };
+    struct taint_set seen = { 0 };
 
-    for (uint32_t i = 0; i < total; i++) {
-        const struct taint *taint =
-            i < kept ? &spec->taints.items[i] : &spec->startup_taints.items[i - kept];
-        struct place here = place_item(&lists[i >= kept], i < kept ? i : i - kept);
-        taint_check(taint, &here, report);
-        for (uint32_t j = 0; j < i; j++) {
-            const struct taint *other =
-                j < kept ? &spec->taints.items[j] : &spec->startup_taints.items[j - kept];
-            if (!same_taint(taint, other))
+    for (size_t l = 0; l < KV_COUNT_OF(lists); l++) {
+        struct place list = place_member(spec_place, names[l]);
+        uint32_t ix = 0;
+        json_each_item(list.found ? list.at : NULL, item) {
+            const struct taint *taint = &lists[l].items[ix];
+            const struct taint *other = taint_set_add(&seen, taint);
+            struct place here = place_item(&list, ix++, item);
+            taint_check(taint, &here, report);
+            if (!other)
                 continue;
-            place_error(report, &here, "duplicate: %s[%u] has the same key and effect",
-                        j < kept ? "taints" : "startupTaints", j < kept ? j : j - kept);
-            break;
+            bool first = other >= lists[0].items && other < lists[0].items + lists[0].count;
+            place_error(report, &here, "duplicate: %s[%zu] has the same key and effect",
+                        names[first ? 0 : 1], (size_t)(other - lists[first ? 0 : 1].items));
         }
     }
+    taint_set_done(&seen);
 }
 
 /* --- all of it --- */
 
-void node_spec_check(const struct node_spec *spec, const struct str_map *maybe_labels,
-                     const struct place *place, struct report *report)
+void claim_node_spec_check(const struct claim_node_spec *spec, const struct str_map *maybe_labels,
+                           const struct place *place, struct report *report)
 {
     struct place list = place_member(place, "requirements");
     const struct label_rules *rules = label_rules_for(spec->node_class_ref.group);

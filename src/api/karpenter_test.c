@@ -1,4 +1,5 @@
 /* Decoding of our own kinds, and the small functions beside their tables. */
+#include "api/kind_test.h"
 #include "support/test.h"
 
 #include "api/ec2nodeclass.h"
@@ -66,7 +67,7 @@ TEST(nodepool_decodes)
                              "      taints: [{key: t, effect: NoExecute}]\n"
                              "status: {nodes: 3, conditions: [{type: Ready, status: 'True'}]}\n");
     const struct nodepool *p = nodepool_of(l.object);
-    const struct node_spec *node = &p->spec.template.spec;
+    const struct claim_node_spec *node = &p->spec.template.spec;
     EXPECT_EQ(p->spec.weight.value, 10);
     EXPECT_FALSE(p->spec.replicas.set);
     EXPECT_EQ(p->spec.limits.count, 2);
@@ -236,4 +237,35 @@ TEST(nodepool_check_of_hostile_budgets_ends)
     EXPECT_EQ(report.problems.count, 0);
     report_done(&report);
     docs_done(&docs);
+}
+
+#define CLAIM(spec_)                                                                               \
+    "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: c}\n"                          \
+    "spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: d},"                \
+    " requirements: []" spec_ "}\n"
+
+TEST(nodeclaim_spec_is_compared_with_its_defaults)
+{
+    expect_change(CLAIM(""), CLAIM(""), "");
+    expect_change(CLAIM(""), CLAIM(", expireAfter: 720h"), "");
+    expect_change(CLAIM(", expireAfter: 720h"), CLAIM(""), "");
+    expect_change(CLAIM(""), CLAIM(", expireAfter: 24h"), "spec: spec cannot be changed");
+}
+
+TEST(nodepool_check_of_long_lists_ends)
+{
+    AUTO_BUF text = { 0 };
+    buf_addz(&text, "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: p}\n"
+                    "spec: {template: {metadata: {labels: {");
+    for (int i = 0; i < 60000; i++)
+        buf_addf(&text, "l%d: v, ", i);
+    buf_addz(&text, "}}, spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass,"
+                    " name: d}, taints: [");
+    for (int i = 0; i < 60000; i++)
+        buf_addf(&text, "{key: t%d, effect: NoExecute}, ", i);
+    buf_addz(&text, "], requirements: [");
+    for (int i = 0; i < 60000; i++)
+        buf_addf(&text, "{key: k, operator: NotIn, values: [v%d]}, ", i);
+    buf_addz(&text, "]}}}\n");
+    expect_problem(text.p, "spec.template.spec.requirements: has 60000 items");
 }

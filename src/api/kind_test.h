@@ -18,7 +18,8 @@ struct sample {
     json_mut *admitted;
 };
 
-/* Read the one document of `text`, and find the problems of writing it over `maybe_old`. */
+/* Read the one document of `text`, and find the problems of writing it over `maybe_old`, which is
+ * stored with its defaults. */
 static inline void sample_read(struct sample *s, const char *text, const struct sample *maybe_old)
 {
     struct err err = { 0 };
@@ -33,8 +34,14 @@ static inline void sample_read(struct sample *s, const char *text, const struct 
     EXPECT_TRUE(s->kind != NULL);
     s->report.arena = &s->arena;
     json_build_init(&s->build);
-    s->admitted = object_admit(s->kind, &s->build, root,
-                               maybe_old ? maybe_old->docs.items[0].root : NULL, &s->report);
+    struct doc stored = { 0 };
+    AUTO_BUF stored_text = { 0 };
+    if (maybe_old) {
+        json_write_mut(maybe_old->admitted, &stored_text);
+        EXPECT_OK(json_read(buf_str(&stored_text), &stored, &err), err);
+    }
+    s->admitted = object_admit(s->kind, &s->build, root, stored.root, &s->report);
+    doc_done(&stored);
     s->pool = object_pool_new();
 }
 

@@ -66,3 +66,10 @@ void kind_api_version(const struct kind *kind, struct buf *out)
         buf_addf(out, "%s/", kind->group);
     buf_addz(out, kind->version);
 }
+
+/* Groups without a dot, and those under k8s.io: Kubernetes keeps them for itself. */
+bool kind_is_builtin(const struct kind *kind)
+{
+    struct str group = str_of(kind->group);
+    return str_find(group, '.') < 0 || str_ends(group, STR(".k8s.io"));
+}

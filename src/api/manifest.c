@@ -10,12 +10,13 @@
 
 static const char *const suffixes[] = { ".yaml", ".yml", ".json", NULL };
 
-/* What the problems of one object have in common. */
+/* What the problems of one object have in common. The texts live in the manifests' arena. */
 struct subject {
     const struct manifest_file *file;
     const struct doc *doc;
     const json_val *root;
-    struct str kind_name, namespace_, name;
+    struct str kind_name, namespace_;
+    struct str name; /* or generateName */
 };
 
 static void add_problem(struct manifests *m, const struct subject *s, enum severity severity,
@@ -32,9 +33,9 @@ static void add_problem(struct manifests *m, const struct subject *s, enum sever
     vec_push(&m->problems, (struct manifest_problem){
                                .file = s->file,
                                .pos = pos,
-                               .kind_name = arena_str(&m->arena, s->kind_name),
-                               .namespace_ = arena_str(&m->arena, s->namespace_),
-                               .name = arena_str(&m->arena, s->name),
+                               .kind_name = s->kind_name,
+                               .namespace_ = s->namespace_,
+                               .name = s->name,
                                .path = arena_str(&m->arena, path),
                                .what = arena_str(&m->arena, what),
                                .severity = severity,
@@ -50,10 +51,14 @@ static void add_problem_at(struct manifests *m, const struct subject *s, const j
 
 static void add_report(struct manifests *m, const struct subject *s, const struct report *report)
 {
+    size_t errors_before = m->error_count;
     vec_each(&report->problems, struct problem, p) {
         add_problem(m, s, p->severity, doc_position(s->doc, p->at ? p->at : s->root), p->path,
                     p->what);
     }
+    size_t errors_lost = report->error_count - (m->error_count - errors_before);
+    m->error_count += errors_lost;
+    m->problems_dropped += errors_lost;
 }
 
 /* --- one object --- */
@@ -102,8 +107,8 @@ static bool likely_meant(const struct subject *s, struct str api_version, struct
         if (!str_eqz(group, k->group))
             continue;
         if (str_eqz(s->kind_name, k->name)) {
-            *what = arena_strf(arena, "version \"%.*s\" is not one that karve reads; use %s/%s",
-                               STR_ARG(version), k->group, k->version);
+            *what = arena_strf(arena, "version %s is not one that karve reads; use %s/%s",
+                               STR_SHOWN(version), k->group, k->version);
             return *k->group != '\0';
         }
         size_t distance = str_distance(s->kind_name, str_of(k->name), 2);
@@ -121,7 +126,12 @@ static bool likely_meant(const struct subject *s, struct str api_version, struct
     return near->crd != NULL || near_distance == 1;
 }
 
-static void load_object(struct manifests *m, struct subject s, struct str kind_hint)
+/* The items of a list that an API server sends say neither their kind nor its version. */
+struct hint {
+    struct str kind_name, api_version;
+};
+
+static void load_object(struct manifests *m, struct subject s, struct hint hint)
 {
     if (!json_is_object(s.root)) {
         AUTO_BUF what = { 0 };
@@ -133,26 +143,28 @@ static void load_object(struct manifests *m, struct subject s, struct str kind_h
     const json_val *meta = json_get(s.root, STR("metadata"));
     const json_val *kind_val = json_get(s.root, STR("kind"));
     const json_val *version_val = json_get(s.root, STR("apiVersion"));
-    struct str api_version = json_str(version_val);
-    s.kind_name = kind_val ? json_str(kind_val) : kind_hint;
-    s.name = json_str(json_get(meta, STR("name")));
-    if (!s.name.len)
-        s.name = json_str(json_get(meta, STR("generateName")));
-    s.namespace_ = json_str(json_get(meta, STR("namespace")));
+    struct str api_version = version_val || kind_val ? json_str(version_val) : hint.api_version;
+    struct str name = arena_str(&m->arena, json_str(json_get(meta, STR("name"))));
+    s.kind_name = arena_str(&m->arena, kind_val ? json_str(kind_val) : hint.kind_name);
+    s.name = name.len ? name : arena_str(&m->arena, json_str(json_get(meta, STR("generateName"))));
+    s.namespace_ = arena_str(&m->arena, json_str(json_get(meta, STR("namespace"))));
     if (!s.kind_name.len) {
-        add_problem_at(m, &s, kind_val, "kind", "missing; expected a kind such as NodePool");
+        add_problem_at(m, &s, kind_val, "kind",
+                       "missing or no text; expected a kind such as NodePool");
         return;
     }
     if (!api_version.len) {
         add_problem_at(m, &s, version_val, "apiVersion",
-                       "missing; expected a version such as karpenter.sh/v1");
+                       "missing or no text; expected a version such as karpenter.sh/v1");
         return;
     }
 
     const struct kind *kind = kind_find(api_version, s.kind_name);
     const struct object *object = NULL;
     if (kind) {
-        if (kind->namespaced && !s.namespace_.len)
+        if (!kind->namespaced)
+            s.namespace_ = STR(""); /* an API server takes no notice of one */
+        else if (!s.namespace_.len)
             s.namespace_ = STR("default");
         object = admit_and_decode(m, kind, &s);
     } else {
@@ -165,9 +177,9 @@ static void load_object(struct manifests *m, struct subject s, struct str kind_h
     vec_push(&m->items, (struct manifest){
                             .kind = kind,
                             .api_version = arena_str(&m->arena, api_version),
-                            .kind_name = arena_str(&m->arena, s.kind_name),
-                            .namespace_ = arena_str(&m->arena, s.namespace_),
-                            .name = arena_str(&m->arena, s.name),
+                            .kind_name = s.kind_name,
+                            .namespace_ = s.namespace_,
+                            .name = name,
                             .file = s.file,
                             .pos = doc_position(s.doc, s.root),
                             .object = object,
@@ -183,19 +195,21 @@ static void load_document(struct manifests *m, const struct manifest_file *file,
     struct str kind_name = json_str(json_get(doc->root, STR("kind")));
     const json_val *items = json_get(doc->root, STR("items"));
     if (!str_ends(kind_name, STR("List")) || !json_is_array(items)) {
-        load_object(m, s, STR_NONE);
+        load_object(m, s, (struct hint){ 0 });
         return;
     }
-    struct str item_kind = str_sub(kind_name, 0, kind_name.len - strlen("List"));
+    struct hint hint = { .kind_name = str_sub(kind_name, 0, kind_name.len - strlen("List")),
+                         .api_version = json_str(json_get(doc->root, STR("apiVersion"))) };
     json_each_item(items, item) {
         s.root = item;
-        load_object(m, s, item_kind);
+        load_object(m, s, hint);
     }
 }
 
 static int load_file(struct manifests *m, const char *path, struct err *err)
 {
     struct manifest_file *file = kv_calloc(1, sizeof *file);
+    file->rank = m->files.count;
     vec_push(&m->files, file);
     file->path = strcmp(path, "-") == 0 ? "stdin" : arena_str(&m->arena, str_of(path)).p;
 
@@ -250,20 +264,11 @@ static void find_duplicates(struct manifests *m, size_t first)
     str_table_done(&seen);
 }
 
-/* Files keep the order in which they were read. */
-static size_t file_rank(const struct manifests *m, const struct manifest_file *file)
-{
-    size_t i = 0;
-    while (m->files.items[i] != file)
-        i++;
-    return i;
-}
-
-static int by_place(const void *va, const void *vb, void *ctx)
+static int by_place(const void *va, const void *vb)
 {
     const struct manifest_problem *a = va, *b = vb;
     if (a->file != b->file)
-        return file_rank(ctx, a->file) < file_rank(ctx, b->file) ? -1 : 1;
+        return a->file->rank < b->file->rank ? -1 : 1;
     if (a->pos.line != b->pos.line)
         return a->pos.line < b->pos.line ? -1 : 1;
     if (a->pos.col != b->pos.col)
@@ -292,7 +297,7 @@ int manifests_load(struct manifests *m, const char *const *paths, size_t path_co
         return -1;
     find_duplicates(m, first);
     if (m->problems.count)
-        qsort_r(m->problems.items, m->problems.count, sizeof *m->problems.items, by_place, m);
+        qsort(m->problems.items, m->problems.count, sizeof *m->problems.items, by_place);
     return 0;
 }
 
@@ -316,9 +321,11 @@ void manifest_problem_format(const struct manifest_problem *p, struct buf *out)
 {
     buf_addf(out, "%s:%u:%u: ", p->file->path, p->pos.line, p->pos.col);
     if (p->kind_name.len) {
-        buf_add(out, p->kind_name);
-        if (p->name.len)
-            buf_addf(out, "/%.*s", STR_ARG(p->name));
+        name_format(p->kind_name, out);
+        if (p->name.len) {
+            buf_addc(out, '/');
+            name_format(p->name, out);
+        }
         buf_addz(out, ": ");
     }
     if (p->path.len)

@@ -14,13 +14,15 @@
 
 struct manifest_file {
     const char *path; /* "-" is standard input, shown as "stdin" */
+    size_t rank;      /* among the files, in the order they were read */
     struct buf text;
     struct docs docs;
 };
 
 struct manifest {
     const struct kind *kind; /* NULL: a kind that karve does not read */
-    struct str api_version, kind_name, namespace_, name;
+    struct str api_version, kind_name, namespace_;
+    struct str name; /* "" while generateName waits for a store */
     const struct manifest_file *file;
     struct text_pos pos;         /* where the object starts */
     const struct object *object; /* NULL: it has an error, or its kind is not ours */

@@ -51,10 +51,7 @@ static const struct cel_rule owners_cel[] = {
       .holds = has_one_controller },
     { 0 },
 };
-static const char *const owner_keys[] = { "uid", NULL };
-static const struct rule owners_rule = { .cel = owners_cel,
-                                         .list_kind = LIST_MAP,
-                                         .map_keys = owner_keys };
+static const struct rule owners_rule = { .cel = owners_cel, KEYED_BY("uid") };
 
 /* The API server refuses more than this of annotations, keys and values together. */
 #define ANNOTATIONS_BYTES_MAX (256 << 10)

@@ -345,8 +345,7 @@ static const struct field group_node_fields[] = {
 static const struct schema group_node_schema =
     SCHEMA("FeatureGroupNode", struct node_feature_group_node, group_node_fields);
 
-static const char *const group_node_keys[] = { "name", NULL };
-static const struct rule group_nodes_rule = { .list_kind = LIST_MAP, .map_keys = group_node_keys };
+static const struct rule group_nodes_rule = { KEYED_BY("name") };
 
 #define T struct node_feature_group_status
 static const struct field group_status_fields[] = {

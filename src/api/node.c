@@ -3,6 +3,7 @@
 #include "api/node.h"
 
 #include "api/builtin.h"
+#include "api/resources.h"
 
 static const struct rule cidr_list_rule = { .items_max = 2 };
 
@@ -118,38 +119,32 @@ static const struct schema node_schema = SCHEMA("Node", struct node, node_fields
 
 /* --- the kind --- */
 
-static void check_taints(const struct node *node, const json_val *root, struct report *report)
+static void check_taints(const struct node *node, const struct place *spec, struct report *report)
 {
-    const json_val *list = json_path(root, "spec.taints");
-    struct path spec = { .name = STR("spec") }, taints = { .up = &spec, .name = STR("taints") };
+    struct place list = place_member(spec, "taints");
+    struct taint_set seen = { 0 };
+    uint32_t ix = 0;
 
-    for (uint32_t i = 0; i < node->spec.taints.count; i++) {
-        const struct taint *taint = &node->spec.taints.items[i];
-        struct path place = { .up = &taints, .index = i };
+    json_each_item(list.found ? list.at : NULL, item) {
+        const struct taint *earlier = taint_set_add(&seen, &node->spec.taints.items[ix]);
+        struct place here = place_item(&list, ix++, item);
 
-        for (uint32_t j = 0; j < i; j++) {
-            const struct taint *other = &node->spec.taints.items[j];
-
-            if (taint->effect == other->effect && str_eq(taint->key, other->key)) {
-                report_add(report, PROBLEM_ERROR, &place, json_at(list, i),
-                           "duplicate of taint %u, expected each key and effect once", j);
-                break;
-            }
-        }
+        if (earlier)
+            place_error(report, &here, "duplicate of taint %zu, expected each key and effect once",
+                        (size_t)(earlier - node->spec.taints.items));
     }
+    taint_set_done(&seen);
 }
 
-static void check_amounts(const struct resources *amounts, const json_val *root, const char *name,
+static void check_amounts(const struct resources *amounts, const struct place *list,
                           struct report *report)
 {
-    struct path status = { .name = STR("status") }, list = { .up = &status, .name = str_of(name) };
+    json_each_member(list->found ? list->at : NULL, name, value) {
+        struct place here = place_key(list, name, value);
+        const struct resource *found = resources_find(amounts, json_key(name));
 
-    for (uint32_t i = 0; i < amounts->count; i++) {
-        struct path place = { .up = &list, .name = amounts->items[i].name, .quoted = true };
-
-        if (quantity_cmp(amounts->items[i].amount, quantity_of(0)) < 0)
-            report_add(report, PROBLEM_ERROR, &place, json_path(root, "status"),
-                       "is negative, expected zero or more");
+        if (found && quantity_cmp(found->amount, quantity_of(0)) < 0)
+            place_error(report, &here, "is negative, expected zero or more");
     }
 }
 
@@ -158,9 +153,14 @@ static void check(const struct object *object, const json_val *root, struct repo
     const struct node *node = node_of(object);
     struct str first = json_str(json_path(root, "spec.podCIDR"));
 
-    check_taints(node, root, report);
-    check_amounts(&node->status.capacity, root, "capacity", report);
-    check_amounts(&node->status.allocatable, root, "allocatable", report);
+    struct place top = place_root(root), spec = place_member(&top, "spec"),
+                 status = place_member(&top, "status"),
+                 capacity = place_member(&status, "capacity"),
+                 allocatable = place_member(&status, "allocatable");
+
+    check_taints(node, &spec, report);
+    check_amounts(&node->status.capacity, &capacity, report);
+    check_amounts(&node->status.allocatable, &allocatable, report);
     if (first.len > 0 && node->spec.pod_cidrs.count > 0 &&
         !str_eq(first, node->spec.pod_cidrs.items[0]))
         report_at(report, root, "spec.podCIDR",

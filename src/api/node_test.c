@@ -170,3 +170,13 @@ TEST(node_provider_id_and_pod_ranges_are_set_once)
     expect_change(set, other, "spec: podCIDR and podCIDRs can not be changed");
     expect_change(set, bare, "spec: providerID can not be changed");
 }
+
+TEST(node_with_many_taints_is_checked_in_time)
+{
+    AUTO_BUF text = { 0 };
+    buf_addz(&text, "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nspec: {taints: [");
+    for (int i = 0; i < 100000; i++)
+        buf_addf(&text, "{key: k%d, effect: NoSchedule}, ", i);
+    buf_addz(&text, "{key: k7, effect: NoExecute}, {key: k7, effect: NoSchedule}]}\n");
+    expect_problem(text.p, "spec.taints[100001]: duplicate of taint 7");
+}

@@ -29,7 +29,8 @@ static const struct field spec_fields[] = {
     FIELD(LIST, node.requirements, "requirements",
           "What the labels of the node must be: instance types, zones, capacity types. The "
           "provider launches the cheapest that all of them allow.",
-          .flags = FIELD_REQUIRED, .sub = &claim_requirement_schema, RULE(.items_max = 100)),
+          .flags = FIELD_REQUIRED, .sub = &claim_requirement_schema,
+          RULE(.items_max = REQUIREMENTS_MAX)),
     FIELD(STRUCT, resources, "resources", "What the node must have room for.",
           .sub = &resources_schema),
     FIELD(LIST, node.startup_taints, "startupTaints",
@@ -106,10 +107,10 @@ static const struct crd nodeclaim_crd = {
 static void nodeclaim_check(const struct object *object, const json_val *root,
                             struct report *report)
 {
-    const struct node_spec *node = &nodeclaim_of(object)->spec.node;
+    const struct claim_node_spec *node = &nodeclaim_of(object)->spec.node;
     struct place top = place_root(root), spec = place_member(&top, "spec");
 
-    node_spec_check(node, NULL, &spec, report);
+    claim_node_spec_check(node, NULL, &spec, report);
 }
 
 static struct str nodeclaim_field(const struct object *object, struct str path)

@@ -4,7 +4,7 @@
 #include "api/karpenter.h"
 
 struct nodeclaim_spec {
-    struct node_spec node;
+    struct claim_node_spec node;
     struct claim_resources {
         struct resources requests; /* what must fit on the node */
     } resources;

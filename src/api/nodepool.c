@@ -152,7 +152,7 @@ static const struct schema template_meta_schema =
     SCHEMA("NodeMetadata", struct template_meta, template_meta_fields,
            .doc = "Labels and annotations of the pool's nodes.");
 
-#define T struct node_spec
+#define T struct claim_node_spec
 static const struct field template_spec_fields[] = {
     FIELD(
         STR, expire_after, "expireAfter",
@@ -165,7 +165,8 @@ static const struct field template_spec_fields[] = {
     FIELD(LIST, requirements, "requirements",
           "What the labels of the pool's nodes must be: instance types, zones, capacity types, "
           "architectures. All of them must hold. An empty list allows everything.",
-          .flags = FIELD_REQUIRED, .sub = &pool_requirement_schema, RULE(.items_max = 100)),
+          .flags = FIELD_REQUIRED, .sub = &pool_requirement_schema,
+          RULE(.items_max = REQUIREMENTS_MAX)),
     FIELD(LIST, startup_taints, "startupTaints",
           "Taints that something else removes when a new node is prepared. Pods need not tolerate "
           "them.",
@@ -179,7 +180,7 @@ static const struct field template_spec_fields[] = {
 };
 #undef T
 static const struct schema template_spec_schema =
-    SCHEMA("NodeTemplateSpec", struct node_spec, template_spec_fields,
+    SCHEMA("NodeTemplateSpec", struct claim_node_spec, template_spec_fields,
            .doc = "What the pool's nodes are.");
 
 #define T struct node_template

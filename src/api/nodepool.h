@@ -30,7 +30,7 @@ struct node_template {
     struct template_meta {
         struct str_map annotations, labels;
     } meta;
-    struct node_spec spec;
+    struct claim_node_spec spec;
 };
 
 struct nodepool_spec {

@@ -16,15 +16,14 @@
 static void labels_check(const struct nodepool *pool, const struct place *template_place,
                          struct report *report)
 {
-    const struct str_map *labels = &pool->spec.template.meta.labels;
     const struct label_rules *rules =
         label_rules_for(pool->spec.template.spec.node_class_ref.group);
     struct place meta = place_member(template_place, "metadata"),
                  list = place_member(&meta, "labels");
 
-    for (uint32_t i = 0; i < labels->count; i++) {
-        struct str key = labels->items[i].key, domain, name;
-        struct place here = place_key(&list, key);
+    json_each_member(list.found ? list.at : NULL, label, value) {
+        struct str key = json_key(label), domain, name;
+        struct place here = place_key(&list, label, value);
         const char *wrong = label_key_problem(key);
         str_cut(key, '/', &domain, &name);
         if (wrong)
@@ -144,7 +143,7 @@ static void schedules_format(const struct nodepool_disruption *disruption,
         const struct budget *budget = &disruption->budgets.items[windows->items[i].budget_ix];
         char length[DURATION_TEXT_MAX];
         duration_format_short(budget->duration.ns, length);
-        buf_addf(out, "%s\"%.*s\" for %s", i ? ", " : "", STR_ARG(budget->schedule), length);
+        buf_addf(out, "%s%s for %s", i ? ", " : "", STR_SHOWN(budget->schedule), length);
     }
 }
 
@@ -217,15 +216,17 @@ static void budgets_check(const struct nodepool *pool, const struct place *spec,
 
     if (!list.found)
         return; /* the default: always 10% */
-    for (uint32_t i = 0; i < disruption->budgets.count; i++) {
-        const struct budget *budget = &disruption->budgets.items[i];
-        struct place here = place_item(&list, i), schedule = place_member(&here, "schedule"),
+    uint32_t ix = 0;
+    json_each_item(list.at, item) {
+        const struct budget *budget = &disruption->budgets.items[ix];
+        struct place here = place_item(&list, ix++, item),
+                     schedule = place_member(&here, "schedule"),
                      duration = place_member(&here, "duration");
         if (budget->schedule.p && cron_parse(budget->schedule, &cron, NULL) == 0 &&
             !cron_next(&cron, YEAR_START_S, &at_s))
             place_warning(report, &schedule,
-                          "\"%.*s\" names a day that never comes, so the budget is never active",
-                          STR_ARG(budget->schedule));
+                          "%s names a day that never comes, so the budget is never active",
+                          STR_SHOWN(budget->schedule));
         if (duration.found && budget->duration.set && budget->duration.ns == 0)
             place_warning(report, &duration, "is 0, so the budget is never active");
     }
@@ -252,6 +253,6 @@ void nodepool_check(const struct object *object, const json_val *root, struct re
     annotations_check(object, root, annotations, KV_COUNT_OF(annotations), report);
     budgets_check(pool, &spec, report);
     labels_check(pool, &template, report);
-    node_spec_check(&pool->spec.template.spec, &pool->spec.template.meta.labels, &node_spec,
-                    report);
+    claim_node_spec_check(&pool->spec.template.spec, &pool->spec.template.meta.labels, &node_spec,
+                          report);
 }

@@ -359,13 +359,31 @@ static void check_named(const json_val *v, struct report *report)
                "required, missing; expected a name, or generateName");
 }
 
+/* The defaulted tree must be read again for this, so its values cannot be pointed at. */
+static void check_change(const struct kind *kind, const json_mut *root, const json_val *old,
+                         struct report *report)
+{
+    AUTO_BUF text = { 0 };
+    struct doc doc;
+    struct err err;
+    size_t first = report->problems.count;
+    json_write_mut(root, &text);
+    if (json_read_trusted(buf_str(&text), &doc, &err) < 0) {
+        report_add(report, PROBLEM_ERROR, NULL, NULL, "%s", err.text);
+        return;
+    }
+    schema_validate_update(kind->schema, doc.root, old, NULL, report);
+    for (size_t i = first; i < report->problems.count; i++)
+        report->problems.items[i].at = NULL;
+    doc_done(&doc);
+}
+
 json_mut *object_admit(const struct kind *kind, struct json_build *b, const json_val *v,
                        const json_val *old, struct report *report)
 {
+    report->empty_is_absent = kind_is_builtin(kind);
     check_named(v, report);
     schema_validate(kind->schema, v, NULL, report);
-    if (old)
-        schema_validate_update(kind->schema, v, old, NULL, report);
     if (!json_is_object(v))
         return NULL;
     if (kind->check && !report->crd_only) {
@@ -379,5 +397,7 @@ json_mut *object_admit(const struct kind *kind, struct json_build *b, const json
     schema_default(kind->schema, b, root);
     if (kind->complete)
         kind->complete(b, root);
+    if (old)
+        check_change(kind, root, old, report);
     return root;
 }

@@ -90,6 +90,7 @@ extern const uint32_t kind_count;
 const struct kind *kind_find(struct str api_version, struct str name); /* NULL: not one of ours */
 const struct kind *kind_find_plural(struct str name); /* "nodepools" or "nodepool", any case */
 void kind_api_version(const struct kind *kind, struct buf *out); /* "apps/v1", "v1" */
+bool kind_is_builtin(const struct kind *kind); /* Kubernetes brings it; no CRD is behind it */
 
 /* Shared blocks live in a pool; equal ones are found in it. Thread safe. One per store; a process
  * may have several. Objects hold a reference to what they share, and the pool must outlive them. */
@@ -120,8 +121,10 @@ static inline void object_unref_cleanup(const struct object **object)
 size_t object_bytes(const struct object *object); /* its own block, shared blocks not counted */
 
 /* Complete and check as the API server would on a write: returns the defaulted tree in `b` and
- * adds every problem to `report`. `old` is the stored object's tree on updates, NULL on creation.
- * Problems point into `v`, which is checked as written. NULL if `v` is not even an object. */
+ * adds every problem to `report`. NULL if `v` is not even an object. `v` is checked as written, and
+ * problems point into it. `old` is the stored object's tree on updates, NULL on creation; it has
+ * its defaults, so rules about changes compare it with the defaulted tree, and their problems have
+ * a path but point nowhere. */
 json_mut *object_admit(const struct kind *kind, struct json_build *b, const json_val *v,
                        const json_val *old, struct report *report);
 

@@ -148,7 +148,7 @@ static void expect_admission(const char *text, const char *want)
     report_done(&report);
     doc_done(&doc);
 }
-#define SPEC "\"spec\":{\"containers\":[{\"name\":\"a\"}]}"
+#define SPEC "\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"i\"}]}"
 
 TEST(an_object_needs_a_name_or_a_prefix_for_one)
 {
@@ -178,6 +178,43 @@ TEST(names_labels_and_owners_follow_the_rules_of_the_api_server)
         "at most one\n");
     expect_admission("{\"metadata\":{\"name\":\"a\",\"lables\":{}}," SPEC "}",
                      "metadata.lables: unknown field, did you mean \"labels\"?\n");
+}
+
+TEST(a_message_stays_short_and_on_one_line_whatever_the_names)
+{
+    AUTO_BUF text = { 0 };
+    buf_addz(&text, "{\"metadata\":{\"name\":\"web\",\"labels\":{\"");
+    for (int i = 0; i < 5000; i++)
+        buf_addc(&text, 'k');
+    buf_addz(&text, "\":1}},\"\\u001b\\n\":1," SPEC "}");
+    struct doc doc;
+    struct err err;
+    AUTO_ARENA arena = { 0 };
+    AUTO_JSON_BUILD b;
+    struct report report = { .arena = &arena };
+    EXPECT_OK(json_read(buf_str(&text), &doc, &err), err);
+    json_build_init(&b);
+    object_admit(&pod_kind, &b, doc.root, NULL, &report);
+    EXPECT_TRUE(report.problems.count >= 2);
+    vec_each(&report.problems, struct problem, p) {
+        EXPECT_TRUE(p->path.len < 400);
+        EXPECT_TRUE(p->what.len < 400);
+        EXPECT_TRUE(str_find(p->path, '\n') < 0);
+    }
+    report_done(&report);
+    doc_done(&doc);
+}
+
+TEST(labels_and_finalizers_of_the_wrong_type_are_found)
+{
+    expect_admission("{\"metadata\":{\"name\":\"web\",\"namespace\":\"\",\"labels\":[],"
+                     "\"annotations\":[],\"finalizers\":{}}," SPEC "}",
+                     "metadata.labels: expected an object of strings, found array\n"
+                     "metadata.annotations: expected an object of strings, found array\n"
+                     "metadata.finalizers: expected a list of strings, found object\n");
+    expect_admission("{\"metadata\":{\"name\":false}," SPEC "}",
+                     "metadata.name: expected a string, found boolean false; quote it if a string "
+                     "was meant\n");
 }
 
 /* --- threads --- */

@@ -217,8 +217,7 @@ struct str pod_volume_claim(const struct pod *pod, const struct volume *volume, 
 static void check(const struct object *object, const json_val *root, struct report *report)
 {
     struct path spec = { .name = STR("spec") };
-    pod_spec_check(pod_of(object)->spec, json_get(root, STR("spec")), &spec, report);
-    pod_mounts_check(json_get(root, STR("spec")), &spec, report);
+    pod_spec_check(pod_of(object)->spec, json_get(root, STR("spec")), NULL, &spec, report);
 }
 
 static void complete(struct json_build *b, json_mut *root)

@@ -303,10 +303,9 @@ struct str pod_volume_claim(const struct pod *pod, const struct volume *volume,
                             struct arena *arena);
 
 /* Checks of a pod's spec beyond the schema, a template's too. `spec` is the JSON at `path` that
- * `typed` was decoded from. */
-void pod_spec_check(const struct pod_spec *typed, const json_val *spec, const struct path *path,
+ * `typed` was decoded from. The names of a StatefulSet's volumeClaimTemplates are volumes too. */
+void pod_spec_check(const struct pod_spec *typed, const json_val *spec,
+                    const json_val *maybe_claim_templates, const struct path *path,
                     struct report *report);
-/* Containers mount volumes that there are. Not for StatefulSets, whose claims are volumes too. */
-void pod_mounts_check(const json_val *spec, const struct path *path, struct report *report);
 /* What the API server adds to a pod's spec (not to a template's): requests from limits. */
 void pod_spec_complete(struct json_build *b, json_mut *spec);

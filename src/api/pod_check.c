@@ -1,6 +1,7 @@
 /* What the tables cannot say about a pod's spec: names that must differ across lists, things that
  * refer to one another, requests and limits. */
 #include "api/pod.h"
+#include "api/resources.h"
 
 #include "base/map.h"
 
@@ -53,16 +54,7 @@ static void check_resource(const struct resource *r, const struct path *path, co
                    "hugepages-SIZE or a name with a domain such as example.com/gpu");
     else if (quantity_cmp(r->amount, quantity_of(quantity_units(r->amount))) != 0)
         report_add(report, PROBLEM_ERROR, &here, at,
-                   "is a fraction, expected a whole number of %.*s", STR_ARG(r->name));
-}
-
-static const struct resource *find_resource(const struct resources *list, struct str name)
-{
-    for (uint32_t i = 0; i < list->count; i++) {
-        if (str_eq(list->items[i].name, name))
-            return &list->items[i];
-    }
-    return NULL;
+                   "is a fraction, expected a whole number of them");
 }
 
 static void check_request(const struct resource *request, const struct resource *limit,
@@ -78,11 +70,13 @@ static void check_request(const struct resource *request, const struct resource 
                    asked, allowed);
     else if (c < 0 && !is_overcommitted(request->name))
         report_add(report, PROBLEM_ERROR, &here, at,
-                   "is %s, expected the limit of %s: %.*s cannot be overcommitted", asked, allowed,
-                   STR_ARG(request->name));
+                   "is %s, expected the limit of %s: only cpu, memory and ephemeral-storage can be "
+                   "overcommitted",
+                   asked, allowed);
 }
 
-/* `owner` is a container, or the spec for the pod as a whole. */
+/* `owner` is a container, or the spec for the pod as a whole. The JSON is followed, because there
+ * may be more names than a look-up in it for each can bear. */
 static void check_resources(const struct resource_needs *needs, const json_val *owner,
                             const struct path *path, struct report *report)
 {
@@ -91,18 +85,22 @@ static void check_resources(const struct resource_needs *needs, const json_val *
     struct path limits = field_at(&resources, "limits");
     struct path requests = field_at(&resources, "requests");
 
-    for (uint32_t i = 0; i < needs->limits.count; i++)
-        check_resource(&needs->limits.items[i], &limits, json_get(at, STR("limits")), report);
-    for (uint32_t i = 0; i < needs->requests.count; i++) {
-        const struct resource *r = &needs->requests.items[i];
-        const struct resource *limit = find_resource(&needs->limits, r->name);
-        const json_val *request_at = json_get(json_get(at, STR("requests")), r->name);
-        check_resource(r, &requests, request_at, report);
+    json_each_member(json_get(at, STR("limits")), name, amount) {
+        const struct resource *r = resources_find(&needs->limits, json_key(name));
+        if (r)
+            check_resource(r, &limits, amount, report);
+    }
+    json_each_member(json_get(at, STR("requests")), name, amount) {
+        const struct resource *r = resources_find(&needs->requests, json_key(name));
+        const struct resource *limit = resources_find(&needs->limits, json_key(name));
+        if (!r)
+            continue; /* null */
+        check_resource(r, &requests, amount, report);
         if (limit)
-            check_request(r, limit, &requests, request_at, report);
+            check_request(r, limit, &requests, amount, report);
         else if (!is_overcommitted(r->name))
             report_add(report, PROBLEM_ERROR, &limits, at,
-                       "has no %.*s, expected a limit equal to the request", STR_ARG(r->name));
+                       "has no %s, expected a limit equal to the request", STR_SHOWN(r->name));
     }
 }
 
@@ -116,6 +114,7 @@ struct spec_check {
     struct str_table names;      /* of containers, all three lists */
     struct str_table host_ports; /* "protocol/ip/port" */
     struct str_table claims;     /* of resourceClaims */
+    struct str_table volumes;
 };
 
 static void check_host_port(struct spec_check *c, const json_val *port, int64_t number,
@@ -143,8 +142,7 @@ static void check_ports(struct spec_check *c, const json_val *container, const s
         int64_t inside = 0, outside = 0;
         if (name.len && str_table_has(&names, name))
             report_add(c->report, PROBLEM_ERROR, &here, port,
-                       "duplicate: another port of this container is called \"%.*s\"",
-                       STR_ARG(name));
+                       "duplicate: another port of this container is called %s", STR_SHOWN(name));
         if (name.len)
             str_table_put(&names, name, c);
         json_i64(json_get(port, STR("containerPort")), &inside);
@@ -184,7 +182,23 @@ static void check_claims(struct spec_check *c, const json_val *container, const 
         struct str name = text_of(claim, "name");
         if (name.len && !str_table_has(&c->claims, name))
             report_add(c->report, PROBLEM_ERROR, &here, claim,
-                       "\"%.*s\" is not one of the pod's resourceClaims", STR_ARG(name));
+                       "%s is not one of the pod's resourceClaims", STR_SHOWN(name));
+    }
+}
+
+/* `list` is volumeMounts or volumeDevices. */
+static void check_mounts(struct spec_check *c, const json_val *container, const char *list,
+                         const struct path *path)
+{
+    struct path at_list = field_at(path, list);
+    uint32_t ix = 0;
+    json_each_item(json_get(container, str_of(list)), mount) {
+        struct path at = item_at(&at_list, ix++);
+        struct path here = field_at(&at, "name");
+        struct str name = text_of(mount, "name");
+        if (name.len && !str_table_has(&c->volumes, name))
+            report_add(c->report, PROBLEM_ERROR, &here, json_get(mount, STR("name")),
+                       "%s is not one of the pod's volumes", STR_SHOWN(name));
     }
 }
 
@@ -217,6 +231,8 @@ static void check_containers(struct spec_check *c, const char *list,
         check_name(c, container, &here, list);
         check_ports(c, container, &here, init && !sidecar);
         check_claims(c, container, &here);
+        check_mounts(c, container, "volumeMounts", &here);
+        check_mounts(c, container, "volumeDevices", &here);
         if (init)
             check_init_container(c, container, &here);
         if (ix < typed_count)
@@ -233,7 +249,10 @@ static void check_volumes(struct spec_check *c)
     uint32_t ix = 0;
     json_each_item(json_get(c->spec, STR("volumes")), volume) {
         struct path here = item_at(&volumes, ix++);
+        struct str name = text_of(volume, "name");
         uint32_t sources = 0;
+        if (name.len)
+            str_table_put(&c->volumes, name, c);
         json_each_member(volume, key, value)
             sources += !str_eq(json_str(key), STR("name")) && !json_is_null(value);
         if (sources > 1)
@@ -257,31 +276,33 @@ static void check_resource_claims(struct spec_check *c)
     }
 }
 
-static bool selects_by(const json_val *term, struct str key)
-{
-    const json_val *selector = json_get(term, STR("labelSelector"));
-    if (json_get(json_get(selector, STR("matchLabels")), key))
-        return true;
-    json_each_item(json_get(selector, STR("matchExpressions")), e) {
-        if (str_eq(text_of(e, "key"), key))
-            return true;
-    }
-    return false;
-}
-
-/* Labels that are filled in from the pod must not be selected by as well. */
-static void check_label_keys(struct spec_check *c, const json_val *term, const char *list,
+/* The label keys of `list` must not be in `taken`, which is what `where` names. */
+static void check_keys_apart(struct spec_check *c, const json_val *term, const char *list,
+                             const struct str_table *taken, const char *where,
                              const struct path *path)
 {
     struct path keys = field_at(path, list);
     uint32_t ix = 0;
     json_each_item(json_get(term, str_of(list)), key) {
         struct path here = item_at(&keys, ix++);
-        if (json_is_string(key) && selects_by(term, json_str(key)))
+        if (json_is_string(key) && str_table_has(taken, json_str(key)))
             report_add(c->report, PROBLEM_ERROR, &here, key,
-                       "\"%.*s\" is in the labelSelector too, expected it in one of them",
-                       STR_ARG(json_str(key)));
+                       "%s is in %s too, expected it in one of them", STR_SHOWN(json_str(key)),
+                       where);
     }
+}
+
+/* Labels that are filled in from the pod must not be selected by as well. */
+static void check_label_keys(struct spec_check *c, const json_val *term, const struct path *path)
+{
+    const json_val *selector = json_get(term, STR("labelSelector"));
+    struct str_table selected = { 0 };
+    json_each_member(json_get(selector, STR("matchLabels")), key, value)
+        str_table_put(&selected, json_key(key), (void *)value);
+    json_each_item(json_get(selector, STR("matchExpressions")), e)
+        str_table_put(&selected, text_of(e, "key"), (void *)e);
+    check_keys_apart(c, term, "matchLabelKeys", &selected, "the labelSelector", path);
+    str_table_done(&selected);
 }
 
 static void check_spread(struct spec_check *c)
@@ -290,23 +311,18 @@ static void check_spread(struct spec_check *c)
     uint32_t ix = 0;
     json_each_item(json_get(c->spec, STR("topologySpreadConstraints")), constraint) {
         struct path here = item_at(&spread, ix++);
-        check_label_keys(c, constraint, "matchLabelKeys", &here);
+        check_label_keys(c, constraint, &here);
     }
 }
 
 static void check_pod_term(struct spec_check *c, const json_val *term, const struct path *path)
 {
-    check_label_keys(c, term, "matchLabelKeys", path);
-    json_each_item(json_get(term, STR("mismatchLabelKeys")), key) {
-        json_each_item(json_get(term, STR("matchLabelKeys")), other) {
-            if (json_is_string(key) && str_eq(json_str(key), json_str(other))) {
-                struct path here = field_at(path, "mismatchLabelKeys");
-                report_add(c->report, PROBLEM_ERROR, &here, key,
-                           "\"%.*s\" is in matchLabelKeys too, expected it in one of them",
-                           STR_ARG(json_str(key)));
-            }
-        }
-    }
+    struct str_table matched = { 0 };
+    json_each_item(json_get(term, STR("matchLabelKeys")), key)
+        str_table_put(&matched, json_str(key), (void *)key);
+    check_label_keys(c, term, path);
+    check_keys_apart(c, term, "mismatchLabelKeys", &matched, "matchLabelKeys", path);
+    str_table_done(&matched);
     if (json_count(json_get(term, STR("matchLabelKeys"))) && !is_set(term, "labelSelector"))
         report_add(c->report, PROBLEM_ERROR, path, term, "matchLabelKeys needs a labelSelector");
 }
@@ -331,7 +347,8 @@ static void check_pod_affinity(struct spec_check *c, const char *kind)
     }
 }
 
-void pod_spec_check(const struct pod_spec *typed, const json_val *spec, const struct path *path,
+void pod_spec_check(const struct pod_spec *typed, const json_val *spec,
+                    const json_val *maybe_claim_templates, const struct path *path,
                     struct report *report)
 {
     struct spec_check c = {
@@ -339,12 +356,17 @@ void pod_spec_check(const struct pod_spec *typed, const json_val *spec, const st
     };
 
     check_resource_claims(&c);
+    check_volumes(&c);
+    json_each_item(maybe_claim_templates, claim) {
+        struct str name = json_str(json_path(claim, "metadata.name"));
+        if (name.len)
+            str_table_put(&c.volumes, name, &c);
+    }
     check_containers(&c, "initContainers", typed->init_containers.items,
                      typed->init_containers.count);
     check_containers(&c, "containers", typed->containers.items, typed->containers.count);
     check_containers(&c, "ephemeralContainers", NULL, 0);
     check_resources(&typed->resources, spec, path, report);
-    check_volumes(&c);
     check_spread(&c);
     check_pod_affinity(&c, "podAffinity");
     check_pod_affinity(&c, "podAntiAffinity");
@@ -356,42 +378,7 @@ void pod_spec_check(const struct pod_spec *typed, const json_val *spec, const st
     str_table_done(&c.names);
     str_table_done(&c.host_ports);
     str_table_done(&c.claims);
-}
-
-static void check_mounts(const json_val *container, const char *list, const struct path *path,
-                         const struct str_table *volumes, struct report *report)
-{
-    struct path at_list = field_at(path, list);
-    uint32_t ix = 0;
-    json_each_item(json_get(container, str_of(list)), mount) {
-        struct path at = item_at(&at_list, ix++);
-        struct path here = field_at(&at, "name");
-        struct str name = text_of(mount, "name");
-        if (name.len && !str_table_has(volumes, name))
-            report_add(report, PROBLEM_ERROR, &here, json_get(mount, STR("name")),
-                       "\"%.*s\" is not one of the pod's volumes", STR_ARG(name));
-    }
-}
-
-void pod_mounts_check(const json_val *spec, const struct path *path, struct report *report)
-{
-    static const char *const lists[] = { "initContainers", "containers" };
-    struct str_table volumes = { 0 };
-    json_each_item(json_get(spec, STR("volumes")), volume) {
-        struct str name = text_of(volume, "name");
-        if (name.len)
-            str_table_put(&volumes, name, &volumes);
-    }
-    for (size_t i = 0; i < KV_COUNT_OF(lists); i++) {
-        struct path at_list = field_at(path, lists[i]);
-        uint32_t ix = 0;
-        json_each_item(json_get(spec, str_of(lists[i])), container) {
-            struct path here = item_at(&at_list, ix++);
-            check_mounts(container, "volumeMounts", &here, &volumes, report);
-            check_mounts(container, "volumeDevices", &here, &volumes, report);
-        }
-    }
-    str_table_done(&volumes);
+    str_table_done(&c.volumes);
 }
 
 /* --- completion --- */
@@ -403,11 +390,14 @@ static void requests_from_limits(struct json_build *b, json_mut *container)
     if (!json_mut_is_object(limits) || json_mut_count(limits) == 0)
         return;
     json_mut *requests = json_mut_object(b, resources, STR("requests"));
+    struct str_table asked = { 0 };
+    json_each_mut_member(requests, key, value) str_table_put(&asked, json_mut_str(key), value);
     json_each_mut_member(limits, key, value)
     {
-        if (!json_mut_get(requests, json_mut_str(key)))
-            json_set(b, requests, json_mut_str(key), json_mut_copy(b, value));
+        if (!str_table_has(&asked, json_mut_str(key)))
+            json_add(requests, json_mut_copy(b, key), json_mut_copy(b, value));
     }
+    str_table_done(&asked);
 }
 
 void pod_spec_complete(struct json_build *b, json_mut *spec)

@@ -3,19 +3,6 @@
 #include "api/pod_tables.h"
 
 #define REQUIRED .flags = FIELD_REQUIRED
-#define ENUMS(...)                                                                                 \
-    &(const struct rule)                                                                           \
-    {                                                                                              \
-        .enums = (const char *const[])                                                             \
-        {                                                                                          \
-            __VA_ARGS__, NULL                                                                      \
-        }                                                                                          \
-    }
-#define KEYED_BY(...)                                                                              \
-    .list_kind = LIST_MAP, .map_keys = (const char *const[])                                       \
-    {                                                                                              \
-        __VA_ARGS__, NULL                                                                          \
-    }
 
 static const struct rule dns_label_rule = { .check = dns1123_label_problem };
 static const struct rule by_name_rule = { KEYED_BY("name") };
@@ -61,9 +48,7 @@ const struct schema resource_needs_schema =
 
 /* --- containers --- */
 
-static const struct rule protocol_rule = { .enums =
-                                               (const char *const[]){ "TCP", "UDP", "SCTP", NULL },
-                                           .dflt = "\"TCP\"" };
+static const struct rule protocol_rule = { ENUMS("TCP", "UDP", "SCTP"), .dflt = "\"TCP\"" };
 static const struct rule host_port_rule = { .min = { 0, true }, .max = { 65535, true } };
 
 #define T struct container_port
@@ -78,20 +63,18 @@ static const struct field port_fields[] = {
 static const struct schema port_schema =
     SCHEMA("ContainerPort", struct container_port, port_fields);
 
-static const struct rule pull_policy_rule = { .enums = (const char *const[]){
-                                                  "Always", "IfNotPresent", "Never", NULL } };
-static const struct rule container_restart_rule = { .enums = (const char *const[]){
-                                                        "Always", "Never", "OnFailure", NULL } };
-static const struct rule message_policy_rule = { .enums = (const char *const[]){
-                                                     "File", "FallbackToLogsOnError", NULL } };
+static const struct rule pull_policy_rule = { ENUMS("Always", "IfNotPresent", "Never") };
+static const struct rule container_restart_rule = { ENUMS("Always", "Never", "OnFailure") };
+static const struct rule message_policy_rule = { ENUMS("File", "FallbackToLogsOnError") };
 static const struct rule mounts_rule = { KEYED_BY("mountPath") };
 static const struct rule devices_rule = { KEYED_BY("devicePath") };
 
 /* What the node agent runs a container with (commands, env, probes, mounts) is not kept here. */
 #define CONTAINER_FIELDS                                                                           \
     FIELD(STR, name, "name", NULL, REQUIRED, .rule = &dns_label_rule),                             \
-        FIELD(STR, image, "image", NULL), CHECKED(STRS, "command"), CHECKED(STRS, "args"),         \
-        CHECKED(STR, "workingDir"), FIELD(LIST, ports, "ports", NULL, .sub = &port_schema),        \
+        FIELD(STR, image, "image", NULL, REQUIRED, .rule = &text_rule), CHECKED(STRS, "command"),  \
+        CHECKED(STRS, "args"), CHECKED(STR, "workingDir"),                                         \
+        FIELD(LIST, ports, "ports", NULL, .sub = &port_schema),                                    \
         CHECKED(LIST, "envFrom", .sub = &env_from_schema),                                         \
         CHECKED(LIST, "env", .sub = &env_schema),                                                  \
         FIELD(STRUCT, resources, "resources", NULL, .sub = &resource_needs_schema),                \
@@ -202,8 +185,7 @@ const struct schema affinity_schema = SCHEMA("Affinity", struct affinity, affini
 /* --- topology spread --- */
 
 static const struct rule skew_rule = { .format = "int32", .min = { 1, true } };
-static const struct rule inclusion_rule = { .enums =
-                                                (const char *const[]){ "Ignore", "Honor", NULL } };
+static const struct rule inclusion_rule = { ENUMS("Ignore", "Honor") };
 
 static bool domains_do_not_schedule(const json_val *self, const json_val *old KV_UNUSED)
 {
@@ -229,7 +211,7 @@ static const struct field spread_fields[] = {
     FIELD(INT, max_skew, "maxSkew", NULL, REQUIRED, .rule = &skew_rule),
     FIELD(STR, topology_key, "topologyKey", NULL, REQUIRED, .rule = &label_key_rule),
     FIELD(ENUM, when_unsatisfiable, "whenUnsatisfiable", NULL, REQUIRED,
-          .rule = ENUMS("DoNotSchedule", "ScheduleAnyway")),
+          RULE(ENUMS("DoNotSchedule", "ScheduleAnyway"))),
     FIELD(OPTION, maybe_selector, "labelSelector", NULL, .sub = &label_selector_schema),
     FIELD(MAYBE_INT, min_domains, "minDomains", NULL, .rule = &skew_rule),
     FIELD(ENUM, node_affinity_policy, "nodeAffinityPolicy", NULL, .rule = &inclusion_rule),
@@ -271,20 +253,18 @@ static const struct schema resource_claim_schema =
 
 #define T struct pod_os_name
 static const struct field pod_os_fields[] = {
-    FIELD(ENUM, name, "name", NULL, REQUIRED, .rule = ENUMS("linux", "windows")),
+    FIELD(ENUM, name, "name", NULL, REQUIRED, RULE(ENUMS("linux", "windows"))),
 };
 #undef T
 static const struct schema pod_os_schema = SCHEMA("PodOS", struct pod_os_name, pod_os_fields);
 
 static const struct rule containers_rule = { KEYED_BY("name"), .items_min = 1 };
-static const struct rule restart_rule = {
-    .enums = (const char *const[]){ "Always", "OnFailure", "Never", NULL }, .dflt = "\"Always\""
-};
+static const struct rule restart_rule = { ENUMS("Always", "OnFailure", "Never"),
+                                          .dflt = "\"Always\"" };
 static const struct rule grace_rule = { .min = { 0, true }, .dflt = "30" };
 static const struct rule deadline_rule = { .min = { 1, true }, .max = { INT32_MAX, true } };
 static const struct rule dns_policy_rule = {
-    .enums =
-        (const char *const[]){ "ClusterFirstWithHostNet", "ClusterFirst", "Default", "None", NULL },
+    ENUMS("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
     .dflt = "\"ClusterFirst\"",
 };
 static const struct rule scheduler_rule = { .dflt = "\"default-scheduler\"" };
@@ -329,7 +309,7 @@ static const struct field pod_spec_fields[] = {
     FIELD(STR, runtime_class_name, "runtimeClassName", NULL),
     CHECKED(BOOL, "enableServiceLinks", .rule = &true_rule),
     FIELD(ENUM, preemption_policy, "preemptionPolicy", NULL,
-          .rule = ENUMS("PreemptLowerPriority", "Never")),
+          RULE(ENUMS("PreemptLowerPriority", "Never"))),
     FIELD(RESOURCES, overhead, "overhead", NULL, .rule = &resources_rule),
     FIELD(LIST, spread, "topologySpreadConstraints", NULL, .sub = &spread_schema,
           .rule = &spread_list_rule),
@@ -413,7 +393,7 @@ static const struct field container_status_fields[] = {
     FIELD_KNOWN("allocatedResourcesStatus"),
     FIELD_KNOWN("stopSignal"),
     FIELD(ENUM, state, "", NULL, .flags = FIELD_DERIVED,
-          .rule = ENUMS("waiting", "running", "terminated")),
+          RULE(ENUMS("waiting", "running", "terminated"))),
     FIELD(STRUCT, detail, "", NULL, .flags = FIELD_DERIVED, .sub = &state_detail_schema),
 };
 #undef T
@@ -431,7 +411,7 @@ static const struct rule conditions_rule = { KEYED_BY("type") };
 static const struct field pod_status_fields[] = {
     CHECKED(INT, "observedGeneration"),
     FIELD(ENUM, phase, "phase", NULL,
-          .rule = ENUMS("Pending", "Running", "Succeeded", "Failed", "Unknown")),
+          RULE(ENUMS("Pending", "Running", "Succeeded", "Failed", "Unknown"))),
     FIELD(LIST, conditions, "conditions", NULL, .sub = &pod_condition_schema,
           .rule = &conditions_rule),
     CHECKED(STR, "message"),
@@ -444,7 +424,7 @@ static const struct field pod_status_fields[] = {
     FIELD(TIME, start_us, "startTime", NULL),
     FIELD(LIST, init_containers, "initContainerStatuses", NULL, .sub = &container_status_schema),
     FIELD(LIST, containers, "containerStatuses", NULL, .sub = &container_status_schema),
-    FIELD(ENUM, qos, "qosClass", NULL, .rule = ENUMS("Guaranteed", "Burstable", "BestEffort")),
+    FIELD(ENUM, qos, "qosClass", NULL, RULE(ENUMS("Guaranteed", "Burstable", "BestEffort"))),
     FIELD_KNOWN("ephemeralContainerStatuses"),
     FIELD(STR, resize, "resize", NULL),
     FIELD_KNOWN("resourceClaimStatuses"),

@@ -3,14 +3,6 @@
 #include "api/pod_tables.h"
 
 #define REQUIRED .flags = FIELD_REQUIRED
-#define ENUMS(...)                                                                                 \
-    &(const struct rule)                                                                           \
-    {                                                                                              \
-        .enums = (const char *const[])                                                             \
-        {                                                                                          \
-            __VA_ARGS__, NULL                                                                      \
-        }                                                                                          \
-    }
 
 /* A port's name is an IANA service name: up to 15 of a-z, 0-9 and single hyphens, one letter. */
 static const char *port_name_problem(struct str s)
@@ -57,7 +49,7 @@ static const struct field http_get_fields[] = {
     CHECKED(STR, "path"),
     CHECKED(INT_OR_STR, "port", REQUIRED, .rule = &port_or_name_rule),
     CHECKED(STR, "host"),
-    CHECKED(ENUM, "scheme", .rule = ENUMS("HTTP", "HTTPS")),
+    CHECKED(ENUM, "scheme", RULE(ENUMS("HTTP", "HTTPS"))),
     CHECKED(LIST, "httpHeaders", .sub = &header_schema),
 };
 static const struct schema http_get_schema = SCHEMA_CHECKED("HTTPGetAction", http_get_fields);
@@ -206,10 +198,10 @@ const struct schema env_from_schema = SCHEMA_CHECKED("EnvFromSource", env_from_f
 static const struct field volume_mount_fields[] = {
     CHECKED(STR, "name", REQUIRED, .rule = &text_rule),
     CHECKED(BOOL, "readOnly"),
-    CHECKED(ENUM, "recursiveReadOnly", .rule = ENUMS("Disabled", "IfPossible", "Enabled")),
+    CHECKED(ENUM, "recursiveReadOnly", RULE(ENUMS("Disabled", "IfPossible", "Enabled"))),
     CHECKED(STR, "mountPath", REQUIRED, .rule = &text_rule),
     CHECKED(STR, "subPath"),
-    CHECKED(ENUM, "mountPropagation", .rule = ENUMS("None", "HostToContainer", "Bidirectional")),
+    CHECKED(ENUM, "mountPropagation", RULE(ENUMS("None", "HostToContainer", "Bidirectional"))),
     CHECKED(STR, "subPathExpr"),
 };
 const struct schema volume_mount_schema = SCHEMA_CHECKED("VolumeMount", volume_mount_fields);
@@ -221,14 +213,14 @@ static const struct field volume_device_fields[] = {
 const struct schema volume_device_schema = SCHEMA_CHECKED("VolumeDevice", volume_device_fields);
 
 static const struct field resize_policy_fields[] = {
-    CHECKED(ENUM, "resourceName", REQUIRED, .rule = ENUMS("cpu", "memory")),
-    CHECKED(ENUM, "restartPolicy", REQUIRED, .rule = ENUMS("NotRequired", "RestartContainer")),
+    CHECKED(ENUM, "resourceName", REQUIRED, RULE(ENUMS("cpu", "memory"))),
+    CHECKED(ENUM, "restartPolicy", REQUIRED, RULE(ENUMS("NotRequired", "RestartContainer"))),
 };
 const struct schema resize_policy_schema =
     SCHEMA_CHECKED("ContainerResizePolicy", resize_policy_fields);
 
 static const struct field exit_code_fields[] = {
-    CHECKED(ENUM, "operator", REQUIRED, .rule = ENUMS("In", "NotIn")),
+    CHECKED(ENUM, "operator", REQUIRED, RULE(ENUMS("In", "NotIn"))),
     FIELD_KNOWN("values"),
 };
 static const struct schema exit_code_schema =
@@ -264,7 +256,7 @@ static const struct schema windows_schema =
     SCHEMA_CHECKED("WindowsSecurityContextOptions", windows_fields);
 
 static const struct field profile_fields[] = {
-    CHECKED(ENUM, "type", REQUIRED, .rule = ENUMS("Unconfined", "RuntimeDefault", "Localhost")),
+    CHECKED(ENUM, "type", REQUIRED, RULE(ENUMS("Unconfined", "RuntimeDefault", "Localhost"))),
     CHECKED(STR, "localhostProfile"),
 };
 static const struct schema profile_schema = SCHEMA_CHECKED("SecurityProfile", profile_fields);
@@ -279,7 +271,7 @@ static const struct field container_security_fields[] = {
     CHECKED(BOOL, "runAsNonRoot"),
     CHECKED(BOOL, "readOnlyRootFilesystem"),
     CHECKED(BOOL, "allowPrivilegeEscalation"),
-    CHECKED(ENUM, "procMount", .rule = ENUMS("Default", "Unmasked")),
+    CHECKED(ENUM, "procMount", RULE(ENUMS("Default", "Unmasked"))),
     CHECKED(STRUCT, "seccompProfile", .sub = &profile_schema),
     CHECKED(STRUCT, "appArmorProfile", .sub = &profile_schema),
 };
@@ -299,13 +291,13 @@ static const struct field pod_security_fields[] = {
     CHECKED(INT, "runAsGroup", .rule = &not_negative_rule),
     CHECKED(BOOL, "runAsNonRoot"),
     FIELD_KNOWN("supplementalGroups"),
-    CHECKED(ENUM, "supplementalGroupsPolicy", .rule = ENUMS("Merge", "Strict")),
+    CHECKED(ENUM, "supplementalGroupsPolicy", RULE(ENUMS("Merge", "Strict"))),
     CHECKED(INT, "fsGroup", .rule = &not_negative_rule),
     CHECKED(LIST, "sysctls", .sub = &sysctl_schema),
-    CHECKED(ENUM, "fsGroupChangePolicy", .rule = ENUMS("OnRootMismatch", "Always")),
+    CHECKED(ENUM, "fsGroupChangePolicy", RULE(ENUMS("OnRootMismatch", "Always"))),
     CHECKED(STRUCT, "seccompProfile", .sub = &profile_schema),
     CHECKED(STRUCT, "appArmorProfile", .sub = &profile_schema),
-    CHECKED(ENUM, "seLinuxChangePolicy", .rule = ENUMS("Recursive", "MountOption")),
+    CHECKED(ENUM, "seLinuxChangePolicy", RULE(ENUMS("Recursive", "MountOption"))),
 };
 const struct schema pod_security_schema = SCHEMA_CHECKED("PodSecurityContext", pod_security_fields);
 
@@ -336,8 +328,8 @@ const struct schema dns_config_schema = SCHEMA_CHECKED("PodDNSConfig", dns_confi
 static const struct field host_path_fields[] = {
     CHECKED(STR, "path", REQUIRED, .rule = &text_rule),
     CHECKED(ENUM, "type",
-            .rule = ENUMS("", "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket",
-                          "CharDevice", "BlockDevice")),
+            RULE(ENUMS("", "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket",
+                       "CharDevice", "BlockDevice"))),
 };
 const struct schema host_path_schema = SCHEMA_CHECKED("HostPathVolumeSource", host_path_fields);
 
@@ -431,6 +423,6 @@ const struct schema nfs_volume_schema = SCHEMA_CHECKED("NFSVolumeSource", nfs_vo
 
 static const struct field image_volume_fields[] = {
     CHECKED(STR, "reference"),
-    CHECKED(ENUM, "pullPolicy", .rule = ENUMS("Always", "IfNotPresent", "Never")),
+    CHECKED(ENUM, "pullPolicy", RULE(ENUMS("Always", "IfNotPresent", "Never"))),
 };
 const struct schema image_volume_schema = SCHEMA_CHECKED("ImageVolumeSource", image_volume_fields);

@@ -2,14 +2,6 @@
 #include "api/pod_tables.h"
 
 #define REQUIRED .flags = FIELD_REQUIRED
-#define ENUMS(...)                                                                                 \
-    &(const struct rule)                                                                           \
-    {                                                                                              \
-        .enums = (const char *const[])                                                             \
-        {                                                                                          \
-            __VA_ARGS__, NULL                                                                      \
-        }                                                                                          \
-    }
 
 static const struct rule dns_label_rule = { .check = dns1123_label_problem };
 static const struct rule dns_subdomain_rule = { .check = dns1123_subdomain_problem };
@@ -71,7 +63,8 @@ static const struct schema cinder_disk_schema =
 
 static const struct rule access_modes_rule = {
     .items_min = 1,
-    .item = ENUMS("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"),
+    .item = &(const struct rule){ ENUMS("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany",
+                                        "ReadWriteOncePod") },
 };
 
 #define T struct volume_template_spec
@@ -81,7 +74,7 @@ static const struct field volume_template_spec_fields[] = {
     FIELD(STRUCT, resources, "resources", NULL, REQUIRED, .sub = &resource_needs_schema),
     FIELD(STR, volume_name, "volumeName", NULL),
     FIELD(STR, storage_class_name, "storageClassName", NULL),
-    CHECKED(ENUM, "volumeMode", .rule = ENUMS("Filesystem", "Block")),
+    CHECKED(ENUM, "volumeMode", RULE(ENUMS("Filesystem", "Block"))),
     FIELD_KNOWN("dataSource"),
     FIELD_KNOWN("dataSourceRef"),
     CHECKED(STR, "volumeAttributesClassName"),

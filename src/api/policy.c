@@ -4,8 +4,7 @@
 
 /* --- PodDisruptionBudget --- */
 
-static const char *const unhealthy_policies[] = { "IfHealthyBudget", "AlwaysAllow", NULL };
-static const struct rule unhealthy_rule = { .enums = unhealthy_policies };
+static const struct rule unhealthy_rule = { ENUMS("IfHealthyBudget", "AlwaysAllow") };
 
 #define T struct pdb_spec
 static const struct field pdb_spec_fields[] = {
@@ -101,8 +100,7 @@ const struct kind pdb_kind = {
 static const struct rule priority_rule = { .format = "int32",
                                            .min = { INT32_MIN, true },
                                            .max = { INT32_MAX, true } };
-static const char *const preemptions[] = { "PreemptLowerPriority", "Never", NULL };
-static const struct rule preemption_rule = { .enums = preemptions,
+static const struct rule preemption_rule = { ENUMS("PreemptLowerPriority", "Never"),
                                              .dflt = "\"PreemptLowerPriority\"" };
 
 static bool priority_value_kept(const json_val *self, const json_val *old)
@@ -125,7 +123,7 @@ static const struct cel_rule priority_class_cel[] = {
 #define T struct priority_class
 static const struct field priority_class_fields[] = {
     OBJECT_FIELDS(struct priority_class),
-    FIELD(INT, value, "value", NULL, .flags = FIELD_REQUIRED, .rule = &priority_rule),
+    FIELD(INT, value, "value", NULL, .rule = &priority_rule), /* absent is 0 */
     FIELD(BOOL, global_default, "globalDefault", NULL),
     CHECKED(STR, "description"),
     FIELD(ENUM, preemption, "preemptionPolicy", NULL, .rule = &preemption_rule),

@@ -68,12 +68,12 @@ static void event_check(const struct object *object, const json_val *root, struc
         (about.len > 0 ? !str_eq(home, about)
                        : !str_eqz(home, "default") && !str_eqz(home, "kube-system")))
         report_at(report, root, "involvedObject.namespace",
-                  "does not match the event's namespace \"%.*s\"", STR_ARG(home));
+                  "does not match the event's namespace %s", STR_SHOWN(home));
     if (event->event_us == 0)
         return;
     if (!str_eqz(event->type, "Normal") && !str_eqz(event->type, "Warning"))
-        report_at(report, root, "type", "is \"%.*s\", expected Normal or Warning",
-                  STR_ARG(event->type.p ? event->type : STR("")));
+        report_at(report, root, "type", "is %s, expected Normal or Warning",
+                  STR_SHOWN(event->type.p ? event->type : STR("")));
     check_word(event->reason, root, "reason", EVENT_WORD_MAX, report);
     check_word(event->action, root, "action", EVENT_WORD_MAX, report);
     check_word(event->reporting_component, root, "reportingComponent", EVENT_WORD_MAX, report);
@@ -144,8 +144,7 @@ static const struct rule port_rule = { .format = "int32",
 static const struct rule node_port_rule = { .format = "int32",
                                             .min = { 0, true },
                                             .max = { 65535, true } };
-static const char *const protocols[] = { "TCP", "UDP", "SCTP", NULL };
-static const struct rule protocol_rule = { .enums = protocols, .dflt = "\"TCP\"" };
+static const struct rule protocol_rule = { ENUMS("TCP", "UDP", "SCTP"), .dflt = "\"TCP\"" };
 
 static const struct field service_port_fields[] = {
     CHECKED(STR, "name"),
@@ -157,14 +156,11 @@ static const struct field service_port_fields[] = {
 };
 static const struct schema service_port_schema = SCHEMA_CHECKED("ServicePort", service_port_fields);
 
-static const char *const service_types[] = { "ClusterIP", "NodePort", "LoadBalancer",
-                                             "ExternalName", NULL };
-static const struct rule service_type_rule = { .enums = service_types, .dflt = "\"ClusterIP\"" };
-static const char *const session_affinities[] = { "ClientIP", "None", NULL };
-static const struct rule session_affinity_rule = { .enums = session_affinities,
-                                                   .dflt = "\"None\"" };
-static const char *const traffic_policies[] = { "Cluster", "Local", NULL };
-static const struct rule traffic_policy_rule = { .enums = traffic_policies };
+static const struct rule service_type_rule = {
+    ENUMS("ClusterIP", "NodePort", "LoadBalancer", "ExternalName"), .dflt = "\"ClusterIP\""
+};
+static const struct rule session_affinity_rule = { ENUMS("ClientIP", "None"), .dflt = "\"None\"" };
+static const struct rule traffic_policy_rule = { ENUMS("Cluster", "Local") };
 
 #define T struct service_spec
 static const struct field service_spec_fields[] = {

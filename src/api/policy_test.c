@@ -121,7 +121,7 @@ TEST(priority_class_leaves_the_top_to_the_system)
     expect_problem(PRIORITY("high", "value: 1000000001"), "value: is 1000000001, expected at most");
     expect_problem(PRIORITY("high", "value: 3000000000"),
                    "value: expected -2147483648 to 2147483647");
-    expect_problem(PRIORITY("high", "globalDefault: false"), "value: required, missing");
+    expect_fine(PRIORITY("low", "globalDefault: false")); /* 0 */
     expect_problem(PRIORITY("system-mine", "value: 5"), "metadata.name: starts with \"system-\"");
     expect_fine(PRIORITY("system-cluster-critical", "value: 2000000000"));
     expect_fine(PRIORITY("system-node-critical", "value: 2000001000"));

@@ -4,15 +4,6 @@
 
 #include "api/resources.h"
 
-static bool has_resource(const struct resources *r, struct str name)
-{
-    for (uint32_t i = 0; i < r->count; i++) {
-        if (str_eq(r->items[i].name, name))
-            return true;
-    }
-    return false;
-}
-
 /* `a`, and what only `b` has: sorted by name, as both are. */
 static struct resources with_missing(struct arena *arena, const struct resources *a,
                                      const struct resources *b)
@@ -140,7 +131,7 @@ static struct resources pod_level_requests(const struct pod_spec *spec, const st
     uint32_t n = 0;
     for (uint32_t i = 0; i < limits.count; i++) {
         struct str name = limits.items[i].name;
-        if (str_starts(name, STR("hugepages-")) || !has_resource(sum, name))
+        if (str_starts(name, STR("hugepages-")) || !resources_find(sum, name))
             implied[n++] = limits.items[i];
     }
     return with_missing(arena, &asked, &(struct resources){ implied, n });

@@ -27,20 +27,25 @@ static struct quantity amount(const struct resource *maybe)
     return maybe ? maybe->amount : quantity_of(0);
 }
 
-struct quantity resources_get(const struct resources *r, struct str name)
+const struct resource *resources_find(const struct resources *r, struct str name)
 {
     uint32_t low = 0, high = r->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         int order = str_cmp(r->items[middle].name, name);
         if (order == 0)
-            return r->items[middle].amount;
+            return &r->items[middle];
         if (order < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return quantity_of(0);
+    return NULL;
+}
+
+struct quantity resources_get(const struct resources *r, struct str name)
+{
+    return amount(resources_find(r, name));
 }
 
 int resources_merge(struct arena *arena, const struct resources *a, const struct resources *b,

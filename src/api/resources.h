@@ -7,6 +7,7 @@
 
 #include "api/schema.h"
 
+const struct resource *resources_find(const struct resources *r, struct str name); /* or NULL */
 /* Zero if it is not there. */
 struct quantity resources_get(const struct resources *r, struct str name);
 

@@ -402,7 +402,7 @@ int schema_decode(const struct schema *schema, const json_val *v, struct arena *
         return 0;
 
     AUTO_BUF place = { 0 };
-    char found[FOUND_TEXT_MAX];
+    char found[SHOWN_TEXT_MAX];
     path_to(schema, false, v, d.bad, NULL, &place);
     if (place.len)
         buf_addz(&place, ": ");

@@ -217,6 +217,16 @@ struct schema {
         __VA_ARGS__                                                                                \
     }
 
+/* A table's rule, list of CEL rules or words, written where it is used. */
+/* clang-format off */
+#define RULE(...) .rule = &(const struct rule){ __VA_ARGS__ }
+#define CEL_RULES(...) .cel = (const struct cel_rule[]){ __VA_ARGS__, { 0 } }
+#define ENUMS(...) .enums = (const char *const[]){ __VA_ARGS__, NULL }
+#define KEYED_BY(...) .list_kind = LIST_MAP, .map_keys = (const char *const[]){ __VA_ARGS__, NULL }
+/* clang-format on */
+#define BETWEEN(low, high) .min = { low, true }, .max = { high, true }
+#define AT_LEAST(low) .min = { low, true }
+
 /* --- places and problems --- */
 
 struct path { /* a stack of names, on the C stack of the walk */
@@ -226,7 +236,13 @@ struct path { /* a stack of names, on the C stack of the walk */
     bool quoted; /* a map key: written ["key"] */
 };
 
+#define NAME_SHOWN_MAX 320 /* bytes of a name in a path: a label key fits, a megabyte is cut */
+
 void path_format(const struct path *path, struct buf *out); /* spec.taints[1].key; labels["a/b"] */
+
+/* Names come from outside: in a message one is cut to a length, and quoted if it would break the
+ * line. */
+void name_format(struct str name, struct buf *out);
 
 enum severity { PROBLEM_ERROR, PROBLEM_WARNING };
 
@@ -244,6 +260,9 @@ struct report {
     /* Leave out what a CRD cannot say (rules of map keys, `check` functions): an API server takes
      * such an object, and its owner learns later. */
     bool crd_only;
+    /* In the kinds that Kubernetes brings, and in metadata, an optional text that is empty counts
+     * as absent (`dnsPolicy: ""`), unless its rule has a len_min. object_admit sets it. */
+    bool empty_is_absent;
 };
 
 #define REPORT_PROBLEMS_MAX 1000 /* kept; further errors are only counted */
@@ -259,12 +278,13 @@ void report_add(struct report *r, enum severity severity, const struct path *pat
 void schema_validate(const struct schema *schema, const json_val *v, const struct path *path,
                      struct report *report);
 
-/* Rules about changes (immutability). */
+/* Rules about changes (immutability). Both trees have their defaults. */
 void schema_validate_update(const struct schema *schema, const json_val *v, const json_val *old,
                             const struct path *path, struct report *report);
 
 /* Add the defaults of missing fields, as the API server does for a CRD: a default inside an object
- * applies when that object is there. */
+ * applies when that object is there. An empty word counts as missing: it says so in the kinds that
+ * Kubernetes brings, and the others refuse it. */
 void schema_default(const struct schema *schema, struct json_build *b, json_mut *v);
 
 /* What one object may take when it is decoded: a few bytes of JSON ("{},") can ask for a struct of

@@ -1,11 +1,12 @@
 /* Defaults, as the API server adds them to a CRD's objects: from the outside in, so that a default
  * object gets the defaults inside it; what is absent without a default stays absent. Null counts
- * as absent. */
+ * as absent, and so does an empty word (see schema.h). */
 #include "api/schema_walk.h"
 
-static bool is_absent(const json_mut *v)
+static bool is_absent(const struct field *f, const json_mut *v)
 {
-    return !v || json_mut_is_null(v);
+    struct str s = json_mut_str(v);
+    return !v || json_mut_is_null(v) || (f->type == FIELD_ENUM && s.p && s.len == 0);
 }
 
 static json_mut *default_value(struct json_build *b, const struct rule *rule)
@@ -42,7 +43,7 @@ void schema_default(const struct schema *schema, struct json_build *b, json_mut 
         if ((f->flags & FIELD_DERIVED) || (!has_default && !f->sub))
             continue;
         json_mut *value = json_mut_get(v, name);
-        if (is_absent(value)) {
+        if (is_absent(f, value)) {
             if (!has_default)
                 continue;
             value = default_value(b, f->rule);

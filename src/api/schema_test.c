@@ -329,7 +329,7 @@ TEST(decode_names_the_place_and_what_it_expected)
     expect_refused("{\"labels\":{\"a/b\":1}}",
                    "labels[\"a/b\"]: expected a string, found integer 1");
     expect_refused("{\"parts\":{\"x\":{\"price\":true}}}",
-                   "parts[\"x\"].price: expected an integer, found true");
+                   "parts[\"x\"].price: expected an integer, found boolean true");
     expect_refused("{\"riders\":[\"a\",null]}", "riders[1]: expected a string, found null");
     expect_refused("{\"version\":\"-1\"}",
                    "version: expected a number in a string, found string \"-1\"");

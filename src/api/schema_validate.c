@@ -93,7 +93,7 @@ static void report_not_enum(const char *const *enums, const json_val *v, const s
                             struct report *r)
 {
     AUTO_BUF words = { 0 };
-    char found[FOUND_TEXT_MAX];
+    char found[SHOWN_TEXT_MAX];
     for (size_t i = 0; enums[i]; i++)
         buf_addf(&words, "%s\"%s\"", i ? ", " : "", enums[i]);
     report_add(r, PROBLEM_ERROR, path, v, "expected %s%s, found %s", enums[1] ? "one of " : "",
@@ -103,7 +103,7 @@ static void report_not_enum(const char *const *enums, const json_val *v, const s
 static void check_text(const struct rule *rule, struct str s, const json_val *v,
                        const struct path *path, struct report *r)
 {
-    char found[FOUND_TEXT_MAX];
+    char found[SHOWN_TEXT_MAX];
     size_t len = utf8_length(s);
 
     if (rule->enums && !enum_index(rule->enums, s)) {
@@ -188,7 +188,7 @@ static void check_parsed(const struct field *f, const json_val *v, const struct 
         json_write(v, &number);
         s = buf_str(&number);
     }
-    char found[FOUND_TEXT_MAX];
+    char found[SHOWN_TEXT_MAX];
     if (rc < 0)
         report_add(r, PROBLEM_ERROR, path, v, "%s", err.text);
     else if (f->rule && f->rule->pattern && is_fraction(v)) /* as a CRD says it */
@@ -277,18 +277,32 @@ static void check_duplicates(const struct field *f, const json_val *v, const str
 static void check_value(const struct field *f, const json_val *v, const struct path *path,
                         struct report *r);
 
+/* A type that is a text and nothing else. */
+static bool is_text(const struct field *f)
+{
+    return f->type == FIELD_STR || f->type == FIELD_ENUM || f->type == FIELD_TIME ||
+           f->type == FIELD_DURATION || f->type == FIELD_DURATION_OR_NEVER ||
+           f->type == FIELD_VERSION;
+}
+
+/* YAML reads on, no and 1.20 as something else than the text that was meant. */
+static void report_type(const struct field *f, const json_val *v, const struct path *path,
+                        struct report *r)
+{
+    char found[SHOWN_TEXT_MAX];
+    bool unquoted = is_text(f) && (json_is_bool(v) || json_is_number(v));
+    report_add(r, PROBLEM_ERROR, path, v, "expected %s, found %s%s", field_expected(f),
+               value_found(v, found), unquoted ? "; quote it if a string was meant" : "");
+}
+
 static void check_strings(const struct field *f, const json_val *v, const struct path *path,
                           struct report *r)
 {
-    char found[FOUND_TEXT_MAX];
+    struct field item_field = { .type = FIELD_STR, .rule = f->rule ? f->rule->item : NULL };
     uint32_t index = 0;
     json_each_item(v, item) {
         struct path here = { .up = path, .index = index++ };
-        if (!json_is_string(item))
-            report_add(r, PROBLEM_ERROR, &here, item, "expected a string, found %s",
-                       value_found(item, found));
-        else if (f->rule && f->rule->item)
-            check_text(f->rule->item, json_str(item), item, &here, r);
+        check_value(&item_field, item, &here, r);
     }
     check_duplicates(f, v, path, r);
 }
@@ -338,12 +352,11 @@ static void check_opaque(const struct field *f, const json_val *v, const struct 
 static void check_value(const struct field *f, const json_val *v, const struct path *path,
                         struct report *r)
 {
-    char found[FOUND_TEXT_MAX];
+    char found[SHOWN_TEXT_MAX];
     int64_t n = 0;
 
     if (!json_fits((enum field_type)f->type, v)) {
-        report_add(r, PROBLEM_ERROR, path, v, "expected %s, found %s", field_expected(f),
-                   value_found(v, found));
+        report_type(f, v, path, r);
         return;
     }
     if (f->rule && (json_is_array(v) || field_is_map(f)))
@@ -422,10 +435,19 @@ static void check_required(const struct schema *schema, const json_val *v, const
     }
 }
 
+static bool is_absent(const struct field *f, const json_val *v, const struct report *r)
+{
+    if (json_is_null(v))
+        return true;
+    return r->empty_is_absent && (f->type == FIELD_STR || f->type == FIELD_ENUM) &&
+           !(f->flags & FIELD_REQUIRED) && json_is_string(v) && json_str(v).len == 0 &&
+           !(f->rule && f->rule->len_min);
+}
+
 static void check_object(const struct schema *schema, bool open, const json_val *v,
                          const struct path *path, struct report *r)
 {
-    char found[FOUND_TEXT_MAX];
+    char found[SHOWN_TEXT_MAX];
 
     if (!json_is_object(v)) {
         report_add(r, PROBLEM_ERROR, path, v, "expected an object, found %s",
@@ -435,14 +457,17 @@ static void check_object(const struct schema *schema, bool open, const json_val 
     json_each_member(v, key, value) {
         struct path here = { .up = path, .name = json_str(key) };
         const struct field *f = field_find(schema, schema_plan(schema), here.name);
-        bool crd_only = r->crd_only;
-        if (f && (f->flags & FIELD_CRD_HIDDEN))
-            r->crd_only = false; /* metadata: an API server knows all about it */
-        if (f && !json_is_null(value))
+        bool crd_only = r->crd_only, empty_is_absent = r->empty_is_absent;
+        if (f && (f->flags & FIELD_CRD_HIDDEN)) { /* metadata: an API server knows all about it */
+            r->crd_only = false;
+            r->empty_is_absent = true;
+        }
+        if (f && !is_absent(f, value, r))
             check_value(f, value, &here, r);
         else if (!f && !open && !schema->preserve_unknown)
             report_unknown(schema, key, &here, r);
         r->crd_only = crd_only;
+        r->empty_is_absent = empty_is_absent;
     }
     check_required(schema, v, path, r);
     check_cel(schema->cel, v, NULL, path, r);

@@ -55,8 +55,9 @@ int quantity_of_json(const json_val *v, struct quantity *out, struct err *err);
 /* "a string", "a list of objects": what a field's JSON should be. */
 const char *field_expected(const struct field *f);
 
+#define SHOWN_TEXT_MAX 96
+
 /* What was found instead, shortened to fit a line: `string "abc"`, `object`; the value alone:
  * `"abc"`. */
-#define FOUND_TEXT_MAX 96
-const char *value_found(const json_val *v, char out[FOUND_TEXT_MAX]);
-const char *value_shown(const json_val *v, char out[FOUND_TEXT_MAX]);
+const char *value_found(const json_val *v, char out[SHOWN_TEXT_MAX]);
+const char *value_shown(const json_val *v, char out[SHOWN_TEXT_MAX]);

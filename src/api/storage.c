@@ -3,15 +3,14 @@
  * source, and what of a claim may change (binding, growth, the attributes class, nothing else). */
 #include "api/storage.h"
 
-static const char *const access_modes[] = { "ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany",
-                                            "ReadWriteOncePod", NULL };
-static const struct rule access_mode_rule = { .enums = access_modes };
+static const struct rule access_mode_rule = { ENUMS("ReadWriteOnce", "ReadOnlyMany",
+                                                    "ReadWriteMany", "ReadWriteOncePod") };
 static const struct rule access_modes_rule = { .items_min = 1,
                                                .list_kind = LIST_ATOMIC,
                                                .item = &access_mode_rule };
 
-static const char *const volume_modes[] = { "Filesystem", "Block", NULL };
-static const struct rule volume_mode_rule = { .enums = volume_modes, .dflt = "\"Filesystem\"" };
+static const struct rule volume_mode_rule = { ENUMS("Filesystem", "Block"),
+                                              .dflt = "\"Filesystem\"" };
 
 static void check_access_modes(const struct str_list *modes, const json_val *root,
                                struct report *report)
@@ -74,8 +73,7 @@ static const struct field pvc_spec_fields[] = {
 static const struct schema pvc_spec_schema =
     SCHEMA("PersistentVolumeClaimSpec", struct pvc_spec, pvc_spec_fields);
 
-static const char *const pvc_phases[] = { "Pending", "Bound", "Lost", NULL };
-static const struct rule pvc_phase_rule = { .enums = pvc_phases };
+static const struct rule pvc_phase_rule = { ENUMS("Pending", "Bound", "Lost") };
 
 #define T struct pvc_status
 static const struct field pvc_status_fields[] = {
@@ -378,8 +376,8 @@ static const struct cel_rule pv_spec_cel[] = {
     { 0 },
 };
 
-static const char *const reclaim_policies[] = { "Retain", "Delete", "Recycle", NULL };
-static const struct rule pv_reclaim_rule = { .enums = reclaim_policies, .dflt = "\"Retain\"" };
+static const struct rule pv_reclaim_rule = { ENUMS("Retain", "Delete", "Recycle"),
+                                             .dflt = "\"Retain\"" };
 
 #define T struct pv_spec
 static const struct field pv_spec_fields[] = {
@@ -421,10 +419,8 @@ static const struct field pv_spec_fields[] = {
 static const struct schema pv_spec_schema =
     SCHEMA("PersistentVolumeSpec", struct pv_spec, pv_spec_fields, .cel = pv_spec_cel);
 
-static const char *const pv_phases[] = {
-    "Pending", "Available", "Bound", "Released", "Failed", NULL
-};
-static const struct rule pv_phase_rule = { .enums = pv_phases };
+static const struct rule pv_phase_rule = { ENUMS("Pending", "Available", "Bound", "Released",
+                                                 "Failed") };
 
 #define T struct pv_status
 static const struct field pv_status_fields[] = {

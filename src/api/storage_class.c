@@ -56,10 +56,9 @@ static const struct cel_rule class_cel[] = {
 };
 
 static const struct rule provisioner_rule = { .check = label_key_problem };
-static const char *const class_reclaims[] = { "Retain", "Delete", NULL };
-static const struct rule class_reclaim_rule = { .enums = class_reclaims, .dflt = "\"Delete\"" };
-static const char *const binding_modes[] = { "Immediate", "WaitForFirstConsumer", NULL };
-static const struct rule class_binding_rule = { .enums = binding_modes, .dflt = "\"Immediate\"" };
+static const struct rule class_reclaim_rule = { ENUMS("Retain", "Delete"), .dflt = "\"Delete\"" };
+static const struct rule class_binding_rule = { ENUMS("Immediate", "WaitForFirstConsumer"),
+                                                .dflt = "\"Immediate\"" };
 
 #define T struct storage_class
 static const struct field class_fields[] = {
@@ -147,8 +146,7 @@ static const struct field csi_driver_fields[] = {
 static const struct schema csi_driver_schema =
     SCHEMA("CSINodeDriver", struct csi_driver, csi_driver_fields);
 
-static const char *const csi_driver_keys[] = { "name", NULL };
-static const struct rule csi_drivers_rule = { .list_kind = LIST_MAP, .map_keys = csi_driver_keys };
+static const struct rule csi_drivers_rule = { KEYED_BY("name") };
 
 #define T struct csi_node_spec
 static const struct field csi_node_spec_fields[] = {

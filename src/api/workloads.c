@@ -53,7 +53,7 @@ static void check_template(const struct object *object, const json_val *root, st
     if (typed->active_deadline_s.set)
         report_at(report, root, "spec.template.spec.activeDeadlineSeconds",
                   "may not be set for this kind: its pods run until they are removed");
-    pod_spec_check(typed, written, &pod, report);
+    pod_spec_check(typed, written, json_path(root, "spec.volumeClaimTemplates"), &pod, report);
 }
 
 /* A percentage of a hundred pods tells whether it is zero and whether it is more than all. */
@@ -80,8 +80,7 @@ static const struct schema rolling_schema =
 
 /* --- Deployment --- */
 
-static const char *const deployment_strategies[] = { "Recreate", "RollingUpdate", NULL };
-static const struct rule deployment_strategy_rule = { .enums = deployment_strategies,
+static const struct rule deployment_strategy_rule = { ENUMS("Recreate", "RollingUpdate"),
                                                       .dflt = "\"RollingUpdate\"" };
 
 #define T struct deployment_strategy
@@ -267,8 +266,8 @@ const struct kind replica_set_kind = {
 
 /* --- StatefulSet --- */
 
-static const char *const update_types[] = { "RollingUpdate", "OnDelete", NULL };
-static const struct rule update_type_rule = { .enums = update_types, .dflt = "\"RollingUpdate\"" };
+static const struct rule update_type_rule = { ENUMS("RollingUpdate", "OnDelete"),
+                                              .dflt = "\"RollingUpdate\"" };
 static const struct rule partition_rule = { .format = "int32", .min = { 0, true }, .dflt = "0" };
 
 static const struct field stateful_rolling_fields[] = {
@@ -285,8 +284,7 @@ static const struct field stateful_strategy_fields[] = {
 static const struct schema stateful_strategy_schema =
     SCHEMA_CHECKED("StatefulSetUpdateStrategy", stateful_strategy_fields);
 
-static const char *const retentions[] = { "Retain", "Delete", NULL };
-static const struct rule retention_rule = { .enums = retentions, .dflt = "\"Retain\"" };
+static const struct rule retention_rule = { ENUMS("Retain", "Delete"), .dflt = "\"Retain\"" };
 
 static const struct field retention_fields[] = {
     CHECKED(ENUM, "whenDeleted", .rule = &retention_rule),
@@ -319,8 +317,7 @@ static const struct cel_rule stateful_set_cel[] = {
     { 0 },
 };
 
-static const char *const pod_managements[] = { "OrderedReady", "Parallel", NULL };
-static const struct rule pod_management_rule = { .enums = pod_managements,
+static const struct rule pod_management_rule = { ENUMS("OrderedReady", "Parallel"),
                                                  .dflt = "\"OrderedReady\"" };
 
 #define T struct stateful_set_spec

@@ -12,12 +12,10 @@
 
 /* --- tables --- */
 
-static const char *const failure_actions[] = { "FailJob", "FailIndex", "Ignore", "Count", NULL };
-static const struct rule failure_action_rule = { .enums = failure_actions };
-static const char *const exit_code_ops[] = { "In", "NotIn", NULL };
-static const struct rule exit_code_op_rule = { .enums = exit_code_ops };
-static const char *const pattern_statuses[] = { "True", "False", "Unknown", NULL };
-static const struct rule pattern_status_rule = { .enums = pattern_statuses, .dflt = "\"True\"" };
+static const struct rule failure_action_rule = { ENUMS("FailJob", "FailIndex", "Ignore", "Count") };
+static const struct rule exit_code_op_rule = { ENUMS("In", "NotIn") };
+static const struct rule pattern_status_rule = { ENUMS("True", "False", "Unknown"),
+                                                 .dflt = "\"True\"" };
 static const struct rule failure_rules_rule = { .items_max = 20 };
 
 static const struct field exit_codes_fields[] = {
@@ -106,11 +104,9 @@ static const struct cel_rule job_cel[] = {
     { 0 },
 };
 
-static const char *const completion_modes[] = { "NonIndexed", "Indexed", NULL };
-static const struct rule completion_mode_rule = { .enums = completion_modes,
+static const struct rule completion_mode_rule = { ENUMS("NonIndexed", "Indexed"),
                                                   .dflt = "\"NonIndexed\"" };
-static const char *const replacements[] = { "TerminatingOrFailed", "Failed", NULL };
-static const struct rule replacement_rule = { .enums = replacements };
+static const struct rule replacement_rule = { ENUMS("TerminatingOrFailed", "Failed") };
 static const struct rule seconds_rule = { .format = "int64", .min = { 0, true } };
 static const struct rule suspend_rule = { .dflt = "false" };
 
@@ -197,15 +193,18 @@ static const char *time_zone_problem(struct str zone)
 {
     if (zone.len == 5 && strncasecmp(zone.p, "local", 5) == 0)
         return "means a different time on each machine, expected a name such as Europe/Madrid";
+    if (zone.len == 0)
+        return NULL; /* too short, and reported as that */
     return regex_match_static("^[A-Za-z_]+[-+0-9A-Za-z_]*(/[-+0-9A-Za-z_]+){0,2}$", zone)
                ? NULL
                : "is not the name of a time zone, expected one such as Europe/Madrid";
 }
 
 static const struct rule schedule_rule = { .check = schedule_problem };
-static const struct rule time_zone_rule = { .check = time_zone_problem };
-static const char *const concurrencies[] = { "Allow", "Forbid", "Replace", NULL };
-static const struct rule concurrency_rule = { .enums = concurrencies, .dflt = "\"Allow\"" };
+/* Go has a pointer here: an empty name is not an absent one. */
+static const struct rule time_zone_rule = { .len_min = 1, .check = time_zone_problem };
+static const struct rule concurrency_rule = { ENUMS("Allow", "Forbid", "Replace"),
+                                              .dflt = "\"Allow\"" };
 static const struct rule success_history_rule = { .format = "int32",
                                                   .min = { 0, true },
                                                   .dflt = "3" };
@@ -333,7 +332,7 @@ static void check_job(const struct job_place *p)
     else if (policy != RESTART_NEVER && job_has(p, "podFailurePolicy"))
         report_add(p->report, PROBLEM_ERROR, &at_policy, written,
                    "is OnFailure, expected Never together with podFailurePolicy");
-    pod_spec_check(&template->spec, pod, &at_spec, p->report);
+    pod_spec_check(&template->spec, pod, NULL, &at_spec, p->report);
 }
 
 /* Pods of an indexed job have host names NAME-INDEX. */

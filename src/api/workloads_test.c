@@ -147,6 +147,12 @@ TEST(deployment_selector_can_not_be_changed)
                   "selector can not be changed");
 }
 
+TEST(deployment_sent_again_without_its_defaults_is_no_change)
+{
+    const char *written = APPS("Deployment", "{" SELECTOR ", " TEMPLATE "}");
+    expect_change(written, written, "");
+}
+
 TEST(replica_set_decodes_and_selects_by_count)
 {
     SAMPLE s;
@@ -214,6 +220,22 @@ TEST(stateful_set_names_are_labels_and_claims_have_names)
                         "{}, spec: {accessModes: [ReadWriteOnce], resources: {requests: "
                         "{storage: 1Gi}}}}]}"),
                    "spec.volumeClaimTemplates[0].metadata.name: required, missing");
+}
+
+TEST(workload_templates_mount_volumes_that_there_are)
+{
+#define MOUNTING                                                                                   \
+    "template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i,"           \
+    " volumeMounts: [{name: data, mountPath: /d}]}]}}"
+    expect_problem(APPS("Deployment", "{" SELECTOR ", " MOUNTING "}"),
+                   "spec.template.spec.containers[0].volumeMounts[0].name: \"data\" is not one of");
+    expect_fine(APPS("StatefulSet",
+                     "{serviceName: s, " SELECTOR ", " MOUNTING
+                     ", volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes:"
+                     " [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}"));
+    expect_problem(APPS("StatefulSet", "{serviceName: s, " SELECTOR ", " MOUNTING "}"),
+                   "volumeMounts[0].name: \"data\" is not one of");
+#undef MOUNTING
 }
 
 TEST(stateful_set_identity_can_not_be_changed)

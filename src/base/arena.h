@@ -1,7 +1,7 @@
 /* base/arena.h - memory for what is built and dropped together: a plan, one decoded response.
  *
- * Zero-initialised is empty. Blocks grow geometrically, so n allocations cost O(log n) calls to
- * malloc; `arena_reset` keeps the largest block for the next round. Not thread safe: one owner.
+ * Zero-initialised is empty. Blocks double in size up to 1 MiB, so calls to malloc are rare;
+ * `arena_reset` keeps the largest block for the next round. Not thread safe: one owner.
  */
 #pragma once
 

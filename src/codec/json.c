@@ -56,8 +56,7 @@ static int parse(struct str text, struct text_pos start, yyjson_read_flag flags,
 {
     yyjson_read_err e = { .code = YYJSON_READ_ERROR_EMPTY_CONTENT };
     /* Without INSITU the text is copied and only read. */
-    yyjson_doc *yy =
-        text.len ? yyjson_read_opts((char *)text.p, text.len, flags, alloc, &e) : NULL;
+    yyjson_doc *yy = text.len ? yyjson_read_opts((char *)text.p, text.len, flags, alloc, &e) : NULL;
     if (!yy) {
         *at = text_pos_at(text, e.pos, start);
         describe(text, &e, err);
@@ -93,8 +92,7 @@ static bool depth_is_bounded(const struct doc *doc)
 
 #define TOO_DEEP "nested more than %d levels deep", JSON_DEPTH_MAX
 
-static int read_trusted(struct str text, const yyjson_alc *alloc, struct doc *out,
-                        struct err *err)
+static int read_trusted(struct str text, const yyjson_alc *alloc, struct doc *out, struct err *err)
 {
     struct doc doc;
     struct text_pos at;

@@ -1,7 +1,8 @@
 /* codec/json.h - JSON trees, with the place in the source text of every value.
  *
- * The one file that knows yyjson. Reading gives an immutable tree inside a `struct doc`; YAML
- * (codec/yaml.h) gives the same. Building and patching use the mutable tree of a `struct json_build`.
+ * yyjson stays behind this header: no other room names it. Reading gives an immutable tree inside a
+ * `struct doc`; YAML (codec/yaml.h) gives the same. Building and patching use the mutable tree of a
+ * `struct json_build`.
  *
  * Positions: yyjson keeps the values of a document in one array in pre-order (keys count), so a
  * value's index is `v - doc->root`. A YAML document carries the position of each index; a JSON
@@ -54,8 +55,7 @@ struct json_reader {
     void *memory;
     size_t cap;
 };
-int json_reader_read(struct json_reader *reader, struct str text, struct doc *out,
-                     struct err *err);
+int json_reader_read(struct json_reader *reader, struct str text, struct doc *out, struct err *err);
 void json_reader_done(struct json_reader *reader);
 
 void doc_done(struct doc *doc);
@@ -135,13 +135,13 @@ struct json_span {
 };
 static inline struct json_span json_members(const json_val *v)
 {
-    return json_is_object(v) ? (struct json_span){ v + 1, json_end(v) } :
-                               (struct json_span){ NULL, NULL };
+    return json_is_object(v) ? (struct json_span){ v + 1, json_end(v) }
+                             : (struct json_span){ NULL, NULL };
 }
 static inline struct json_span json_items(const json_val *v)
 {
-    return json_is_array(v) ? (struct json_span){ v + 1, json_end(v) } :
-                              (struct json_span){ NULL, NULL };
+    return json_is_array(v) ? (struct json_span){ v + 1, json_end(v) }
+                            : (struct json_span){ NULL, NULL };
 }
 
 /* json_each_member(object, key, value) { ... }; json_each_item(array, item) { ... } */
@@ -177,8 +177,15 @@ json_mut *json_new_null(struct json_build *b);
 json_mut *json_new_double(struct json_build *b, double v);
 json_mut *json_copy(struct json_build *b, const json_val *v); /* deep */
 
-/* Set or add. The key is copied. An existing member of that name is replaced in place. */
+/* Set or add. The key is copied. An existing member of that name is replaced in place; looking for
+ * it walks the members. */
 void json_set(struct json_build *b, json_mut *object, struct str key, json_mut *v);
+/* Add a member that is known not to be there, with a key made by json_mut_copy or json_new_str: no
+ * search. */
+static inline void json_add(json_mut *object, json_mut *key, json_mut *v)
+{
+    yyjson_mut_obj_add(object, key, v);
+}
 void json_set_str(struct json_build *b, json_mut *object, const char *key, struct str s);
 void json_set_i64(struct json_build *b, json_mut *object, const char *key, int64_t v);
 void json_set_bool(struct json_build *b, json_mut *object, const char *key, bool v);

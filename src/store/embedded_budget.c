@@ -77,20 +77,43 @@ static void count_all(struct embedded *e, struct budget_state *budget)
 
 /* --- what changes make stale --- */
 
-static bool pod_counts_same(const struct object *a, const struct object *b)
+static bool controller_same(const struct object *a, const struct object *b)
 {
     const struct owner_ref *was = meta_controller(&a->meta), *is = meta_controller(&b->meta);
-    if (is_healthy(a) != is_healthy(b) || !was != !is)
-        return false;
-    return !was || str_eq(was->uid, is->uid);
+    if (!was || !is)
+        return was == is;
+    return str_eq(was->uid, is->uid) && str_eq(was->name, is->name) &&
+           str_eq(was->kind, is->kind) && str_eq(was->api_version, is->api_version);
 }
 
-static void pod_changed(struct embedded *e, const struct object *maybe_old,
+static bool labels_same(const struct object *a, const struct object *b)
+{
+    const struct str_map *x = &a->meta.labels, *y = &b->meta.labels;
+
+    if (x->count != y->count)
+        return false;
+    for (uint32_t i = 0; i < x->count; i++) {
+        if (!str_eq(x->items[i].key, y->items[i].key) ||
+            !str_eq(x->items[i].value, y->items[i].value))
+            return false;
+    }
+    return true;
+}
+
+static bool pod_counts_same(const struct object *a, const struct object *b)
+{
+    return is_healthy(a) == is_healthy(b) && controller_same(a, b);
+}
+
+static void pod_changed(struct embedded *e, struct str namespace_, const struct object *maybe_old,
                         const struct object *maybe_new)
 {
     AUTO_BUF prefix = { 0 };
 
-    SORTED_PREFIX(&prefix, (maybe_new ? maybe_new : maybe_old)->meta.namespace_);
+    if (maybe_old && maybe_new && pod_counts_same(maybe_old, maybe_new) &&
+        labels_same(maybe_old, maybe_new))
+        return; /* nearly every report of a kubelet */
+    SORTED_PREFIX(&prefix, namespace_);
     for (sorted_each(&e->budgets, buf_str(&prefix), it)) {
         struct budget_state *budget = it.item->value;
         bool had = maybe_old && budget_has(budget, maybe_old);
@@ -103,6 +126,17 @@ static void pod_changed(struct embedded *e, const struct object *maybe_old,
             count_pod(budget, maybe_new, 1);
         set_stale(e, budget);
     }
+}
+
+/* Of what may control pods: how many it wants, or whom it belongs to. */
+static bool scale_changed(const struct object *maybe_old, const struct object *maybe_new)
+{
+    struct workload was = { 0 }, is = { 0 };
+
+    if (!maybe_old || !maybe_new)
+        return workload_of(maybe_new ? maybe_new : maybe_old, &is);
+    return workload_of(maybe_old, &was) && workload_of(maybe_new, &is) &&
+           (was.replicas != is.replicas || !controller_same(maybe_old, maybe_new));
 }
 
 static void controller_changed(struct embedded *e, struct str namespace_)
@@ -148,18 +182,13 @@ void budget_changed(struct embedded *e, const struct object *maybe_old,
                     const struct object *maybe_new, struct entry *entry)
 {
     const struct kind *kind = entry->ks->kind;
-    struct workload was = { 0 }, is = { 0 };
 
-    if (kind == &pdb_kind) {
+    if (kind == &pdb_kind)
         pdb_changed(e, maybe_old, maybe_new, entry);
-    } else if (e->budgets.count > 0 && kind == &pod_kind) {
-        pod_changed(e, maybe_old, maybe_new);
-    } else if (e->budgets.count > 0 &&
-               (maybe_new ? workload_of(maybe_new, &is) : workload_of(maybe_old, &was))) {
-        if (!maybe_old || !maybe_new || !workload_of(maybe_old, &was) ||
-            was.replicas != is.replicas)
-            controller_changed(e, entry->namespace_);
-    }
+    else if (e->budgets.count > 0 && kind == &pod_kind)
+        pod_changed(e, entry->namespace_, maybe_old, maybe_new);
+    else if (e->budgets.count > 0 && scale_changed(maybe_old, maybe_new))
+        controller_changed(e, entry->namespace_);
 }
 
 /* --- the status --- */

@@ -35,6 +35,34 @@ TEST(a_namespace_goes_after_its_contents_and_those_after_its_pods)
     EXPECT_ERR(store_remove(w->store, at(&namespace_kind, "default"), NULL, &err), err, ERR_DENIED);
 }
 
+TEST(a_namespace_outlives_its_finalizers_while_it_has_contents)
+{
+    AUTO(world) w = world_new((struct embedded_options){ 0 });
+    struct err err = { 0 };
+    struct delete_options now = { .grace_s = { 0, true } };
+    struct object_ref pod = { &pod_kind, STR("team"), STR("p") };
+    object_unref(make(w->store, &namespace_kind,
+                      js("{'metadata':{'name':'team','finalizers':['example.com/hold']}}")));
+    EXPECT_OK(store_create(w->store, &pod_kind, STR("team"),
+                           js("{'metadata':{'name':'p'},"
+                              "'spec':{'nodeName':'n','containers':[{'name':'c','image':'i'}]}}"),
+                           NULL, &err),
+              err);
+    remove_it(w->store, &namespace_kind, "team");
+    object_unref(merge(w->store, &namespace_kind, "team", js("{'metadata':{'finalizers':null}}")));
+    EXPECT_TRUE(is_there(w->store, &namespace_kind, "team"));
+    EXPECT_OK(store_remove(w->store, pod, &now, &err), err);
+    EXPECT_FALSE(is_there(w->store, &namespace_kind, "team"));
+
+    /* Empty, it goes with its last finalizer. */
+    object_unref(make(w->store, &namespace_kind,
+                      js("{'metadata':{'name':'team','finalizers':['example.com/hold']}}")));
+    remove_it(w->store, &namespace_kind, "team");
+    EXPECT_TRUE(is_there(w->store, &namespace_kind, "team"));
+    object_unref(merge(w->store, &namespace_kind, "team", js("{'metadata':{'finalizers':null}}")));
+    EXPECT_FALSE(is_there(w->store, &namespace_kind, "team"));
+}
+
 TEST(a_full_collection_finds_what_never_had_its_owner)
 {
     AUTO(world) w = world_new((struct embedded_options){ 0 });
@@ -164,6 +192,26 @@ TEST(a_budget_follows_the_scale_of_the_deployment_behind_the_replica_set)
     object_unref(merge(w->store, &deployment_kind, "web", js("{'spec':{'replicas':8}}")));
     AUTO_OBJECT after = get(w->store, &pdb_kind, "b");
     EXPECT_EQ(pdb_of(after)->status.expected_pods, 8);
+
+    /* Left by its Deployment, the ReplicaSet counts itself. */
+    object_unref(
+        merge(w->store, &replica_set_kind, "web-1", js("{'metadata':{'ownerReferences':null}}")));
+    AUTO_OBJECT alone = get(w->store, &pdb_kind, "b");
+    EXPECT_EQ(pdb_of(alone)->status.expected_pods, 1);
+
+    /* The pod's reference is wrong, then right again, under the same uid. */
+    const char *const names[] = { "other", "web-1" };
+    for (size_t i = 0; i < KV_COUNT_OF(names); i++) {
+        object_unref(merge(w->store, &pod_kind, "p",
+                           js("{'metadata':{'ownerReferences':[{'apiVersion':'apps/v1','kind':"
+                              "'ReplicaSet','name':'%s','uid':'%.*s','controller':true}]}}",
+                              names[i], STR_ARG(rs->meta.uid))));
+        AUTO_OBJECT pdb = get(w->store, &pdb_kind, "b");
+        const struct pdb_status *status = &pdb_of(pdb)->status;
+        const struct condition *allowed = condition_find(
+            status->conditions.items, status->conditions.count, STR("DisruptionAllowed"));
+        EXPECT_STR(allowed->reason, i == 0 ? "SyncFailed" : "InsufficientPods");
+    }
 }
 
 /* Counts that follow changes are what counting anew gives. */

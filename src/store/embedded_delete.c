@@ -43,13 +43,23 @@ struct grace {
     int64_t deleted_us; /* the deletionTimestamp */
 };
 
+/* A time as text has four digits for the year; 32 bits of seconds (136 years) keep within them. */
+#define GRACE_S_MAX ((int64_t)UINT32_MAX)
+
+static int64_t bounded_grace(int64_t seconds)
+{
+    if (seconds < 0) /* the server's reading: at once, but gracefully */
+        return 1;
+    return seconds < GRACE_S_MAX ? seconds : GRACE_S_MAX;
+}
+
 /* A second deletion may only shorten the grace of the first. */
 static struct grace shorter_grace(const struct meta *meta, const struct delete_options *opts)
 {
-    int64_t left = meta->deletion_grace_s.set ? meta->deletion_grace_s.value : 0;
+    int64_t left = meta->deletion_grace_s.set ? bounded_grace(meta->deletion_grace_s.value) : 0;
     if (left == 0)
         return (struct grace){ 0 };
-    int64_t wanted = opts->grace_s.value < 0 ? 1 : opts->grace_s.value;
+    int64_t wanted = bounded_grace(opts->grace_s.value);
     if (!opts->grace_s.set || wanted >= left)
         return (struct grace){ .pending = true };
     return (struct grace){
@@ -66,10 +76,9 @@ static struct grace pod_grace(const struct pod *pod, const struct delete_options
         return shorter_grace(&pod->object.meta, opts);
     int64_t seconds =
         opts->grace_s.set ? opts->grace_s.value : pod->spec->termination_grace_s.value;
+    seconds = bounded_grace(seconds);
     if (!pod_is_scheduled(pod) || pod_is_terminal(pod))
         seconds = 0;
-    if (seconds < 0)
-        seconds = 1;
     return (struct grace){
         .graceful = true,
         .seconds = seconds,

@@ -3,6 +3,7 @@
  * knows the shape of; a change that comes to nothing writes nothing. */
 #include "store/embedded_impl.h"
 
+#include "api/policy.h"
 #include "codec/duration.h"
 
 void json_set_time(struct json_build *b, json_mut *object, const char *key, int64_t us)
@@ -21,6 +22,8 @@ struct str buf_take_str(struct buf *b)
 bool entry_is_finished(const struct entry *entry, const struct object *now)
 {
     const struct meta *was = &entry->object->meta;
+    if (entry->ks->kind == &namespace_kind)
+        return false;
     return was->deleted_us != 0 && now->meta.finalizers.count == 0 &&
            (!was->deletion_grace_s.set || was->deletion_grace_s.value == 0);
 }

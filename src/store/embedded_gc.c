@@ -1,11 +1,11 @@
 /* store/embedded_gc.c - the garbage collector, and the end of namespaces.
  *
  * A queue of objects to look at, worked off before the call that filled it returns, in order, so
- * that equal histories collect equally. An object is looked at when one of its owners went, when
- * one of its dependents went, or when it began to be deleted. Looking at it:
+ * that equal histories collect equally. An object is looked at when one of its owners went or waits
+ * for it, when one of its dependents went, or when it began to be deleted. Looking at it:
  *
  *   being deleted, "orphan"               its dependents lose the reference, it loses the finalizer
- *   being deleted, "foregroundDeletion"   its dependents go; once none is left that blocks it, the
+ *   being deleted, "foregroundDeletion"   once no dependent is left that blocks it, it loses the
  *                                         finalizer
  *   being deleted otherwise               nothing: it is on its way
  *   some owner stays                      references to owners that are gone or going are dropped
@@ -28,6 +28,18 @@ bool object_has_finalizer(const struct object *object, const char *finalizer)
 static bool is_waiting(const struct object *owner) /* for its dependents to go */
 {
     return owner->meta.deleted_us != 0 && object_has_finalizer(owner, FINALIZER_FOREGROUND);
+}
+
+/* The owner waits for this dependent. */
+static bool blocks(const struct entry *dependent, const struct entry *owner)
+{
+    const struct meta *meta = &dependent->object->meta;
+    for (uint32_t i = 0; i < meta->owners.count; i++) {
+        if (meta->owners.items[i].block_owner_deletion &&
+            str_eq(meta->owners.items[i].uid, owner->object->meta.uid))
+            return true;
+    }
+    return false;
 }
 
 /* --- who is to be looked at --- */
@@ -65,13 +77,22 @@ void gc_changed(struct embedded *e, const struct object *maybe_old, const struct
 {
     const struct object *object = entry->object;
 
-    if (object->meta.deleted_us != 0 && (object_has_finalizer(object, FINALIZER_ORPHAN) ||
-                                         object_has_finalizer(object, FINALIZER_FOREGROUND)))
+    if (object->meta.deleted_us != 0 &&
+        (object->kind == &namespace_kind || object_has_finalizer(object, FINALIZER_ORPHAN) ||
+         object_has_finalizer(object, FINALIZER_FOREGROUND)))
         gc_look_at(e, object->meta.uid);
+    if (is_waiting(object) && !(maybe_old && is_waiting(maybe_old)))
+        look_at_dependents(e, object->meta.uid);
+    /* What comes to an owner that is going, goes with it. */
+    for (uint32_t i = 0; object->meta.deleted_us == 0 && i < object->meta.owners.count; i++) {
+        const struct entry *owner = str_table_get(&e->uids, object->meta.owners.items[i].uid);
+        if (owner && is_waiting(owner->object))
+            gc_look_at(e, object->meta.uid);
+    }
     /* A reference that went may have been what an owner waits for. */
     for (uint32_t i = 0; maybe_old && i < maybe_old->meta.owners.count; i++) {
         const struct entry *owner = str_table_get(&e->uids, maybe_old->meta.owners.items[i].uid);
-        if (owner && is_waiting(owner->object))
+        if (owner && is_waiting(owner->object) && !blocks(entry, owner))
             gc_look_at(e, owner->object->meta.uid);
     }
 }
@@ -202,30 +223,17 @@ static void orphan_dependents(struct embedded *e, struct entry *owner)
     drop_finalizer(e, owner, FINALIZER_ORPHAN);
 }
 
-static bool blocks(const struct entry *dependent, const struct entry *owner)
-{
-    const struct meta *meta = &dependent->object->meta;
-    for (uint32_t i = 0; i < meta->owners.count; i++) {
-        if (meta->owners.items[i].block_owner_deletion &&
-            str_eq(meta->owners.items[i].uid, owner->object->meta.uid))
-            return true;
-    }
-    return false;
-}
-
+/* They were put into the queue when the owner began to wait; each looks at it again when it goes. */
 static void wait_for_dependents(struct embedded *e, struct entry *owner)
 {
-    struct entries dependents = dependents_of(e, owner);
-    bool blocked = false;
+    AUTO_BUF prefix = { 0 };
 
-    vec_each(&dependents.items, struct entry *, it) {
-        blocked |= blocks(*it, owner);
-        if ((*it)->object->meta.deleted_us == 0)
-            gc_look_at(e, (*it)->object->meta.uid);
+    SORTED_PREFIX(&prefix, owner->object->meta.uid);
+    for (sorted_each(&e->dependents, buf_str(&prefix), it)) {
+        if (blocks(it.item->value, owner))
+            return;
     }
-    vec_done(&dependents.items);
-    if (!blocked)
-        drop_finalizer(e, owner, FINALIZER_FOREGROUND);
+    drop_finalizer(e, owner, FINALIZER_FOREGROUND);
 }
 
 /* --- dependents --- */
@@ -279,12 +287,25 @@ static void add_contents(const struct kind_state *ks, const struct entry *home, 
     }
 }
 
+static bool has_pods_going(struct embedded *e, const struct entry *home)
+{
+    AUTO_BUF prefix = { 0 };
+
+    SORTED_PREFIX(&prefix, home->name);
+    struct sorted_iter first = sorted_seek(&kind_state(e, &pod_kind)->entries, buf_str(&prefix));
+    if (!first.item || !str_starts(first.item->key, buf_str(&prefix)))
+        return false;
+    return ((const struct entry *)first.item->value)->object->meta.deleted_us != 0;
+}
+
 /* Pods go before what they may still use. Each removal puts the namespace into the queue again, so
  * the last pod lets the rest go, and the last of that ends the namespace. */
 static void clear_namespace(struct embedded *e, struct entry *home)
 {
     struct entries contents = { 0 };
 
+    if (has_pods_going(e, home))
+        return; /* all were asked at once: there is nothing new to do until they are gone */
     add_contents(kind_state(e, &pod_kind), home, &contents);
     if (contents.items.count == 0) {
         vec_each(&e->kinds, struct kind_state *, ks)

@@ -146,7 +146,8 @@ struct condition_change {
 };
 void edit_set_condition(struct edit *edit, struct condition_change change, int64_t now_us);
 
-/* Being deleted, and nothing holds it: it goes with this write. */
+/* Being deleted, and nothing holds it: it goes with this write. (Never a namespace: its contents
+ * hold it, and the garbage collector sees to its end.) */
 bool entry_is_finished(const struct entry *entry, const struct object *now);
 
 /* --- embedded_rules.c: what a write may say --- */

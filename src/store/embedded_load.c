@@ -27,10 +27,8 @@ static int load_object(struct load *load, const json_val *root, struct err *err)
         load->loaded.skipped_count++;
         return 0;
     }
-    embedded_lock(load->e);
-    int rc = embedded_create(load->e, kind_state(load->e, kind), STR(""), root, true, &object, err);
-    embedded_unlock(load->e);
-    if (rc < 0) {
+    if (embedded_create(load->e, kind_state(load->e, kind), STR(""), root, true, &object, err) <
+        0) {
         struct str name = json_str(json_path(root, "metadata.name"));
         return err_wrap(err, "%s/%.*s", kind->name, STR_ARG(name));
     }
@@ -62,6 +60,8 @@ int embedded_load(struct embedded *e, struct str text, struct embedded_loaded *o
 
     if (yaml_read(text, &docs, &at, err) < 0)
         return err_wrap(err, "line %u, column %u", at.line, at.col);
+    /* One call: the garbage collector must not look before owners and dependents are all there. */
+    embedded_lock(e);
     for (int pass = 0; pass < 2 && rc == 0; pass++) {
         load.namespaces = pass == 0;
         for (size_t i = 0; i < docs.count && rc == 0; i++) {
@@ -72,6 +72,7 @@ int embedded_load(struct embedded *e, struct str text, struct embedded_loaded *o
             }
         }
     }
+    embedded_unlock(e);
     docs_done(&docs);
     if (out)
         *out = load.loaded;

@@ -1,6 +1,6 @@
-/* The embedded store: what every store does (conformance.c), and what only this one promises about
+/* The embedded store: what every store does (conformance_tests.h), and what only this one promises about
  * time, versions, texts, faults and threads. */
-#include "store/conformance.c"
+#include "store/conformance_tests.h"
 
 void conformance_open(struct conformance *c)
 {
@@ -54,14 +54,14 @@ TEST(a_new_object_brings_no_version_and_a_pod_is_bound_to_something)
 TEST(timestamps_are_the_clocks)
 {
     AUTO(world) w = world_new((struct embedded_options){ 0 });
-    virtual_clock_advance(w->time, 90 * (int64_t)1000000000);
+    virtual_clock_advance(w->time, 90 * SECOND_NS);
     AUTO_OBJECT node = make(w->store, &node_kind, js("{'metadata':{'name':'a'}}"));
-    EXPECT_EQ(node->meta.created_us, START_US + 90 * 1000000);
+    EXPECT_EQ(node->meta.created_us, START_US + 90 * SECOND_US);
 
     run_pod(w->store, "p", "");
     remove_it(w->store, &pod_kind, "p");
     AUTO_OBJECT pod = get(w->store, &pod_kind, "p");
-    EXPECT_EQ(pod->meta.deleted_us, START_US + (90 + 30) * 1000000);
+    EXPECT_EQ(pod->meta.deleted_us, START_US + (90 + 30) * SECOND_US);
 }
 
 TEST(versions_have_no_gaps_and_are_the_whole_stores)
@@ -116,6 +116,35 @@ TEST(a_store_that_was_dumped_loads_as_it_was)
     EXPECT_STR(buf_str(&second), first.p);
 }
 
+TEST(a_store_with_deletions_under_way_loads_as_it_was)
+{
+    AUTO(world) one = world_new((struct embedded_options){ .auto_namespaces = true });
+    AUTO(world) two = world_new((struct embedded_options){ .seed = 9 });
+    AUTO_BUF first = { 0 }, second = { 0 };
+    struct err err = { 0 };
+    struct delete_options foreground = { .propagation = PROPAGATE_FOREGROUND };
+    AUTO_OBJECT web = make(one->store, &deployment_kind, js("%s", deployment_json));
+    object_unref(make(one->store, &pod_kind,
+                      js("{'metadata':{'name':'p','ownerReferences':[{'apiVersion':'apps/v1',"
+                         "'kind':'Deployment','name':'web','uid':'%.*s','blockOwnerDeletion':true"
+                         "}]},'spec':{'nodeName':'n','containers':[{'name':'c','image':'i'}]}}",
+                         STR_ARG(web->meta.uid))));
+    EXPECT_OK(store_create(one->store, &pod_kind, STR("team"),
+                           js("{'metadata':{'name':'q'},"
+                              "'spec':{'nodeName':'n','containers':[{'name':'c','image':'i'}]}}"),
+                           NULL, &err),
+              err);
+    EXPECT_OK(store_remove(one->store, at(&deployment_kind, "web"), &foreground, &err), err);
+    remove_it(one->store, &namespace_kind, "team");
+    embedded_dump(one->e, &first);
+    EXPECT_HAS(buf_str(&first), "foregroundDeletion");
+    EXPECT_HAS(buf_str(&first), "Terminating");
+
+    EXPECT_OK(embedded_load(two->e, buf_str(&first), NULL, &err), err);
+    embedded_dump(two->e, &second);
+    EXPECT_STR(buf_str(&second), first.p);
+}
+
 TEST(loading_takes_lists_skips_foreign_kinds_and_names_the_bad_object)
 {
     AUTO(world) w = world_new((struct embedded_options){ .auto_namespaces = true });
@@ -148,6 +177,33 @@ TEST(loading_takes_lists_skips_foreign_kinds_and_names_the_bad_object)
     EXPECT_ERR(embedded_load(w->e, STR("[1]"), &loaded, &err), err, ERR_INVALID);
     EXPECT_ERR(embedded_load(w->e, STR("a: [\n"), &loaded, &err), err, ERR_INVALID);
     EXPECT_HAS(str_of(err.text), "line 2");
+}
+
+TEST(a_namespace_that_cannot_be_loaded_leaves_the_one_that_is_there)
+{
+    AUTO(world) w = world_new((struct embedded_options){ 0 });
+    struct err err = { 0 };
+    EXPECT_ERR(embedded_load(w->e,
+                             STR("{apiVersion: v1, kind: Namespace, metadata: {name: default}, "
+                                 "spec: {wrong: 1}}"),
+                             NULL, &err),
+               err, ERR_INVALID);
+    EXPECT_TRUE(is_there(w->store, &namespace_kind, "default"));
+}
+
+TEST(a_grace_period_beyond_all_time_is_taken_as_a_very_long_one)
+{
+    AUTO(world) w = world_new((struct embedded_options){ 0 });
+    struct err err = { 0 };
+    struct delete_options forever = { .grace_s = { INT64_MAX, true } };
+    run_pod(w->store, "p", "");
+    EXPECT_OK(store_remove(w->store, at(&pod_kind, "p"), &forever, &err), err);
+    AUTO_OBJECT pod = get(w->store, &pod_kind, "p");
+    EXPECT_TRUE(pod->meta.deleted_us > START_US);
+    struct delete_options shorter = { .grace_s = { 30, true } };
+    EXPECT_OK(store_remove(w->store, at(&pod_kind, "p"), &shorter, &err), err);
+    AUTO_OBJECT sooner = get(w->store, &pod_kind, "p");
+    EXPECT_EQ(sooner->meta.deleted_us, START_US + 30 * SECOND_US);
 }
 
 /* --- faults --- */

@@ -4,8 +4,9 @@
  *
  *     stored --patch--> patched --rules put back--> asked --admission--> admitted --> stored
  *
- * When any of them is equal to what is stored, nothing is written and the version stays. Generation
- * is decided last, between stored and admitted, because only defaults make the two comparable.
+ * When what was asked is the stored text, or what was admitted is equal to it, nothing is written
+ * and the version stays. Generation is decided last, between stored and admitted, because only
+ * defaults make the two comparable.
  */
 #include "store/embedded_impl.h"
 
@@ -60,7 +61,7 @@ static int admit(const struct kind *kind, struct str name, struct json_build *b,
 
 /* --- creating --- */
 
-static int namespace_check(struct embedded *e, struct str name, struct err *err)
+static int namespace_check(struct embedded *e, struct str name, bool as_is, struct err *err)
 {
     struct object_ref ref = { &namespace_kind, STR(""), name };
     struct entry *entry = entry_find(e, ref);
@@ -81,7 +82,7 @@ static int namespace_check(struct embedded *e, struct str name, struct err *err)
     }
     if (!entry)
         return err_set(err, ERR_NOT_FOUND, "namespaces \"%.*s\" not found", STR_ARG(name));
-    if (entry->object->meta.deleted_us != 0)
+    if (entry->object->meta.deleted_us != 0 && !as_is)
         return err_set(err, ERR_DENIED,
                        "unable to create new content in namespace %.*s because it is being "
                        "terminated",
@@ -194,18 +195,16 @@ static void start_type(const struct kind *kind, struct json_build *b, json_mut *
     json_set_str(b, root, "kind", str_of(kind->name));
 }
 
-/* A namespace of the same name makes room; anything else that is there is in the way. */
-static int make_room(struct embedded *e, struct object_ref ref, bool as_is, struct err *err)
+/* Taken as it is, a namespace replaces one of its name; else what is there is in the way. */
+static int check_place(struct embedded *e, struct object_ref ref, bool as_is,
+                       struct entry **maybe_replaced, struct err *err)
 {
     struct entry *there = entry_find(e, ref);
-    if (!there)
-        return 0;
-    if (as_is && ref.kind == &namespace_kind) {
-        commit_remove(e, there);
-        return 0;
-    }
-    return err_set(err, ERR_EXISTS, "%s \"%.*s\" already exists", ref.kind->plural,
-                   STR_ARG(ref.name));
+    if (there && !(as_is && ref.kind == &namespace_kind))
+        return err_set(err, ERR_EXISTS, "%s \"%.*s\" already exists", ref.kind->plural,
+                       STR_ARG(ref.name));
+    *maybe_replaced = there;
+    return 0;
 }
 
 static int check_new(const struct kind *kind, const json_val *root, bool as_is, struct err *err)
@@ -243,15 +242,16 @@ int embedded_create(struct embedded *e, struct kind_state *ks, struct str namesp
     AUTO_JSON_BUILD b;
     AUTO_BUF name_text = { 0 }, asked = { 0 };
     struct str home, name;
+    struct entry *replaced = NULL;
 
     json_build_init(&b);
     if (check_new(kind, root, as_is, err) < 0)
         return -1;
     const json_val *said = json_get(root, STR("metadata"));
     if (choose_namespace(kind, namespace_, said, &home, err) < 0 ||
-        (kind->namespaced && namespace_check(e, home, err) < 0) ||
+        (kind->namespaced && namespace_check(e, home, as_is, err) < 0) ||
         choose_name(e, kind, home, said, &name_text, &name, err) < 0 ||
-        make_room(e, (struct object_ref){ kind, home, name }, as_is, err) < 0)
+        check_place(e, (struct object_ref){ kind, home, name }, as_is, &replaced, err) < 0)
         return -1;
 
     json_mut *new_root = json_copy(&b, root);
@@ -276,6 +276,8 @@ int embedded_create(struct embedded *e, struct kind_state *ks, struct str namesp
         json_read_trusted(buf_str(&text), &doc, err) < 0 ||
         object_decode(e->pool, kind, doc.root, &object, err) < 0)
         return -1;
+    if (replaced)
+        commit_remove(e, replaced);
     struct entry *entry = commit_add(e, ks, home, name, buf_take_str(&text), take(&object));
     *out = object_ref(entry->object);
     return 0;
@@ -343,11 +345,6 @@ static int update_reread(struct update *u, const json_mut *root, struct err *err
     buf_clear(&u->text);
     json_write_mut(root, &u->text);
     return json_read_trusted(buf_str(&u->text), &u->doc, err);
-}
-
-static bool update_is_noop(const struct update *u, const struct entry *entry, const json_val *old)
-{
-    return str_eq(buf_str(&u->text), entry->text) || json_same(u->doc.root, old);
 }
 
 /* From patched to asked. */
@@ -419,10 +416,10 @@ static int patch_entry(struct embedded *e, struct entry *entry, struct patch_opt
     if (json_read_trusted(entry->text, &old, err) < 0 ||
         update_ask(&u, entry, opts, old.root, patch, err) < 0)
         return -1;
-    if (!update_is_noop(&u, entry, old.root)) {
+    if (!str_eq(buf_str(&u.text), entry->text)) {
         if (update_admit(&u, entry, old.root, err) < 0)
             return -1;
-        if (!update_is_noop(&u, entry, old.root))
+        if (!json_same(u.doc.root, old.root))
             return update_commit(e, &u, entry, out, err);
     }
     *out = object_ref(entry->object);

@@ -34,13 +34,21 @@ struct informer *informer_new(struct informer_options opts)
 
 void informer_stop(struct informer *inf)
 {
+    pthread_mutex_lock(&inf->lock);
+    inf->stopped = true; /* first: nobody opens the watch again */
+    pthread_cond_broadcast(&inf->moved);
+    pthread_mutex_unlock(&inf->lock);
     pthread_mutex_lock(&inf->pump_lock);
     watch_close(take(&inf->watch));
     pthread_mutex_unlock(&inf->pump_lock);
+}
+
+static bool is_stopped(struct informer *inf)
+{
     pthread_mutex_lock(&inf->lock);
-    inf->stopped = true;
-    pthread_cond_broadcast(&inf->moved);
+    bool stopped = inf->stopped;
     pthread_mutex_unlock(&inf->lock);
+    return stopped;
 }
 
 void informer_free(struct informer *inf)
@@ -167,6 +175,13 @@ static void set_version(struct informer *inf, uint64_t version, bool listed)
         inf->version = version;
     inf->synced |= listed;
     pthread_cond_broadcast(&inf->moved);
+    pthread_mutex_unlock(&inf->lock);
+}
+
+static void set_trouble(struct informer *inf, const struct err *err)
+{
+    pthread_mutex_lock(&inf->lock);
+    inf->trouble = *err;
     pthread_mutex_unlock(&inf->lock);
 }
 
@@ -308,12 +323,11 @@ static int follow(struct informer *inf, size_t *changes, struct err *err)
     while ((rc = watch_next(inf->watch, &event, err)) > 0) {
         *changes += take_in(inf, &event);
         inf->failures = 0;
-        inf->trouble.kind = ERR_NONE;
     }
     if (rc == 0 && clock_mono_ns(inf->clock) - inf->opened_ns >= PEACE_NS)
         inf->failures = 0;
     if (rc == 0)
-        inf->trouble.kind = ERR_NONE;
+        set_trouble(inf, &(struct err){ 0 });
     return rc;
 }
 
@@ -321,7 +335,7 @@ static void pause_after_failure(struct informer *inf, const struct err *err)
 {
     watch_close(take(&inf->watch));
     inf->must_list |= err->kind == ERR_GONE;
-    inf->trouble = *err;
+    set_trouble(inf, err);
     inf->failures++;
     inf->retry_ns = clock_mono_ns(inf->clock);
     if (inf->failures == 1)
@@ -339,7 +353,7 @@ size_t informer_pump(struct informer *inf)
     struct err err = { 0 };
 
     pthread_mutex_lock(&inf->pump_lock);
-    while (clock_mono_ns(inf->clock) >= inf->retry_ns) {
+    while (!is_stopped(inf) && clock_mono_ns(inf->clock) >= inf->retry_ns) {
         if (follow(inf, &changes, &err) == 0)
             break;
         pause_after_failure(inf, &err);
@@ -351,16 +365,16 @@ size_t informer_pump(struct informer *inf)
 int64_t informer_due_ns(struct informer *inf)
 {
     pthread_mutex_lock(&inf->pump_lock);
-    int64_t due_ns = inf->watch ? INT64_MAX : inf->retry_ns;
+    int64_t due_ns = inf->watch || is_stopped(inf) ? INT64_MAX : inf->retry_ns;
     pthread_mutex_unlock(&inf->pump_lock);
     return due_ns;
 }
 
 bool informer_trouble(struct informer *inf, struct err *out)
 {
-    pthread_mutex_lock(&inf->pump_lock);
+    pthread_mutex_lock(&inf->lock);
     *out = inf->trouble;
-    pthread_mutex_unlock(&inf->pump_lock);
+    pthread_mutex_unlock(&inf->lock);
     return out->kind != ERR_NONE;
 }
 

@@ -5,6 +5,11 @@
  * each difference once: no change is lost and none is repeated. (Changes that undo each other while
  * the watch was broken are not seen: handlers are told of states, not of history.)
  *
+ * Versions are compared within one life of a store. When the store behind it is replaced by an
+ * earlier state of itself (an embedded store that was loaded again, a server restored from a
+ * backup), an informer whose version is newer than the store's is told ERR_GONE and lists again; one
+ * that the new store has overtaken cannot notice, so informers are made anew with their store.
+ *
  * Two ways to run it: call informer_pump whenever something may have happened (a simulation, on one
  * thread), or add it to an informer_set, whose one thread pumps many informers as they are woken.
  * Reading is safe from any thread at any time.
@@ -78,6 +83,7 @@ struct informer_set;
 struct informer_set *informer_set_new(const struct clock *clock);
 void informer_set_add(struct informer_set *set, struct informer *inf); /* before the start */
 void informer_set_start(struct informer_set *set);
-/* Ends the thread and closes the watches; waiters get ERR_CANCELLED. */
+/* Ends the thread and closes the watches; waiters get ERR_CANCELLED. Its informers can still be
+ * read, and stay as they are: pumping one does nothing. */
 void informer_set_free(struct informer_set *set);
 KV_AUTO_TYPE(informer_set, informer_set_free)

@@ -32,7 +32,6 @@ struct informer {
     int64_t retry_ns;  /* not before */
     int64_t opened_ns; /* when the watch was */
     struct rng rng;
-    struct err trouble; /* ERR_NONE: none */
 
     pthread_mutex_t lock; /* held shortly; a leaf; guards: */
     pthread_cond_t moved; /* `version` or `stopped` changed */
@@ -40,6 +39,7 @@ struct informer {
     VEC(struct index) indexes;
     uint64_t version;
     bool synced, stopped;
+    struct err trouble; /* ERR_NONE: none */
 
     struct informer_set *maybe_set;
     atomic_bool woken; /* the set's thread is to pump it */

@@ -1,12 +1,10 @@
-/* Informers on the embedded store: in peace, in trouble, and on threads. */
+/* Informers on the embedded store: in peace and in trouble. */
 #include "store/informer.h"
 
 #include "base/rng.h"
 #include "base/vec.h"
 #include "store/sorted.h"
 #include "store/testing.h"
-
-#define SECOND_NS ((int64_t)1000 * 1000 * 1000)
 
 /* --- a store, an informer of its nodes or pods, and a log of what its handler was told --- */
 
@@ -182,8 +180,8 @@ TEST(a_list_in_pages_is_a_list)
 {
     AUTO(scene) w = scene_new(&node_kind, (struct embedded_options){ 0 },
                               (struct informer_options){ .page_max = 2 });
-    for (char c = 'a'; c <= 'e'; c++)
-        make_node(w->store, (char[]){ c, '\0' });
+    for (int c = 'a'; c <= 'e'; c++)
+        make_node(w->store, (char[]){ (char)c, '\0' });
     informer_pump(w->inf);
     EXPECT_Z(told(w), "+a +b +c +d +e");
 }
@@ -311,8 +309,8 @@ TEST(a_broken_watch_goes_on_where_it_was)
 TEST(a_watch_that_is_gone_is_replaced_by_a_list_and_a_comparison)
 {
     AUTO(scene) w = nodes_scene((struct embedded_options){ .history_max = 4 });
-    for (char c = 'a'; c <= 'd'; c++)
-        make_node(w->store, (char[]){ c, '\0' });
+    for (int c = 'a'; c <= 'd'; c++)
+        make_node(w->store, (char[]){ (char)c, '\0' });
     informer_pump(w->inf);
     told(w);
     touch_node(w->store, "a", "1");
@@ -327,6 +325,50 @@ TEST(a_watch_that_is_gone_is_replaced_by_a_list_and_a_comparison)
     make_node(w->store, "g");
     informer_pump(w->inf);
     EXPECT_Z(told(w), "+g");
+}
+
+TEST(a_store_that_went_back_in_time_is_listed_again)
+{
+    AUTO(world) later = world_new((struct embedded_options){ .seed = 1 });
+    AUTO(world) earlier = world_new((struct embedded_options){ .seed = 1 });
+    struct store port = *later->store;
+    AUTO(informer) inf = informer_new((struct informer_options){
+        .store = &port, .kind = &node_kind, .clock = virtual_clock_port(later->time) });
+    make_node(later->store, "a");
+    make_node(later->store, "b");
+    make_node(earlier->store, "a");
+    informer_pump(inf);
+    EXPECT_EQ(informer_count(inf), 2);
+
+    struct trouble t = { .drop_once = true };
+    embedded_set_faults(later->e,
+                        &(struct embedded_faults){ .drop_watch = trouble_drop, .ctx = &t });
+    make_node(later->store, "c");
+    port = *earlier->store; /* what the informer goes on with when its watch breaks */
+    informer_pump(inf);
+    virtual_clock_advance(later->time, SECOND_NS); /* the second failure in a row: a pause */
+    informer_pump(inf);
+    EXPECT_EQ(informer_count(inf), 1);
+    EXPECT_EQ(informer_version(inf), embedded_version(earlier->e));
+}
+
+/* What a handler may do: read, and ask how things are. */
+static void handler_reads(void *ctx, const struct object *maybe_old KV_UNUSED,
+                          const struct object *maybe_new)
+{
+    struct scene *w = ctx;
+    struct err err = { 0 };
+    EXPECT_FALSE(informer_trouble(w->inf, &err));
+    AUTO_OBJECT read = informer_get(w->inf, STR(""), maybe_new->meta.name);
+    EXPECT_TRUE(read == maybe_new);
+}
+
+TEST(a_handler_may_read_the_informer)
+{
+    AUTO(scene) w = nodes_scene((struct embedded_options){ 0 });
+    informer_on_change(w->inf, handler_reads, w);
+    make_node(w->store, "a");
+    EXPECT_EQ(informer_pump(w->inf), 1);
 }
 
 TEST(a_list_that_is_too_slow_for_its_pages_is_made_at_once)
@@ -420,26 +462,6 @@ static void mirror_done(struct mirror *m)
     sorted_done(&m->objects);
 }
 
-static void random_write(const struct store *s, struct rng *rng)
-{
-    char name[16];
-    struct err err = { 0 };
-    snprintf(name, sizeof name, "n%u", (unsigned)rng_below(rng, 12));
-    switch (rng_below(rng, 3)) {
-    case 0:
-        store_create(s, &node_kind, STR(""), js("{'metadata':{'name':'%s'}}", name), NULL, &err);
-        break;
-    case 1:
-        store_remove(s, at(&node_kind, name), NULL, &err);
-        break;
-    default:
-        store_patch(s, at(&node_kind, name), (struct patch_options){ 0 },
-                    js("{'metadata':{'labels':{'v':'%u'}}}", (unsigned)rng_below(rng, 100)), NULL,
-                    &err);
-        break;
-    }
-}
-
 TEST(whatever_fails_handlers_end_up_with_the_truth)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -452,7 +474,7 @@ TEST(whatever_fails_handlers_end_up_with_the_truth)
         informer_on_change(w->inf, mirror_change, &mirror);
         trouble_start(&t, w);
         for (int i = 0; i < 300; i++) {
-            random_write(w->store, &rng);
+            change_some_node(w->store, &rng);
             if (rng_below(&rng, 4) == 0)
                 informer_pump(w->inf);
             virtual_clock_advance(w->time, (int64_t)rng_below(&rng, SECOND_NS));
@@ -464,185 +486,4 @@ TEST(whatever_fails_handlers_end_up_with_the_truth)
         EXPECT_TRUE(informer_version(w->inf) <= embedded_version(w->e));
         mirror_done(&mirror);
     }
-}
-
-/* --- threads --- */
-
-struct real_world {
-    struct object_pool *pool;
-    struct embedded *e;
-    const struct store *store;
-};
-
-static struct real_world real_world(void)
-{
-    struct real_world w = { .pool = object_pool_new() };
-    w.e = embedded_new((struct embedded_options){ .clock = clock_real(), .pool = w.pool });
-    w.store = embedded_store(w.e);
-    return w;
-}
-
-static void real_world_done(struct real_world *w)
-{
-    embedded_free(w->e);
-    object_pool_free(w->pool);
-}
-
-#define REAL_WORLD __attribute__((cleanup(real_world_done))) struct real_world
-
-static int64_t soon_ns(void)
-{
-    return clock_mono_ns(clock_real()) + 60 * SECOND_NS;
-}
-
-TEST(a_set_keeps_many_informers_current_on_its_thread)
-{
-    REAL_WORLD w = real_world();
-    struct informer_options opts = { .store = w.store, .clock = clock_real(), .kind = &node_kind };
-    struct informer *nodes = informer_new(opts);
-    opts.kind = &pod_kind;
-    struct informer *pods = informer_new(opts);
-    struct informer_set *set = informer_set_new(clock_real());
-    struct err err = { 0 };
-    informer_set_add(set, nodes);
-    informer_set_add(set, pods);
-    informer_set_start(set);
-
-    for (int i = 0; i < 50; i++) {
-        AUTO_OBJECT node = make(w.store, &node_kind, js("{'metadata':{'name':'n%d'}}", i));
-        EXPECT_OK(informer_wait_version(nodes, node->meta.resource_version, soon_ns(), &err), err);
-        EXPECT_EQ(informer_count(nodes), i + 1);
-    }
-    make_pod(w.store, "p", "");
-    AUTO_OBJECT pod = get(w.store, &pod_kind, "p");
-    EXPECT_OK(informer_wait_version(pods, pod->meta.resource_version, soon_ns(), &err), err);
-    EXPECT_ERR(informer_wait_version(pods, UINT64_MAX, clock_mono_ns(clock_real()) + 1000, &err),
-               err, ERR_UNAVAILABLE);
-    informer_set_free(set);
-    informer_free(nodes);
-    informer_free(pods);
-}
-
-struct waiter {
-    struct informer *inf;
-    enum err_kind kind;
-};
-
-static void *wait_for_ever(void *arg)
-{
-    struct waiter *me = arg;
-    struct err err = { 0 };
-    informer_wait_version(me->inf, UINT64_MAX, INT64_MAX, &err);
-    me->kind = err.kind;
-    return NULL;
-}
-
-TEST(stopping_a_set_releases_who_waits)
-{
-    REAL_WORLD w = real_world();
-    struct informer *nodes = informer_new(
-        (struct informer_options){ .store = w.store, .clock = clock_real(), .kind = &node_kind });
-    struct informer_set *set = informer_set_new(clock_real());
-    struct waiter waiter = { .inf = nodes };
-    pthread_t thread;
-    informer_set_add(set, nodes);
-    informer_set_start(set);
-    pthread_create(&thread, NULL, wait_for_ever, &waiter);
-    informer_set_free(set);
-    pthread_join(thread, NULL);
-    EXPECT_EQ(waiter.kind, ERR_CANCELLED);
-    informer_free(nodes);
-}
-
-enum { WRITERS = 3, WRITES = 300 };
-
-struct crowd {
-    struct real_world w;
-    struct informer *nodes;
-    atomic_bool stop;
-    atomic_uint changes;
-};
-
-struct member {
-    struct crowd *crowd;
-    uint64_t number;
-};
-
-static void *crowd_writes(void *arg)
-{
-    struct member *me = arg;
-    struct rng rng;
-    rng_init(&rng, me->number);
-    for (int i = 0; i < WRITES; i++)
-        random_write(me->crowd->w.store, &rng);
-    return NULL;
-}
-
-static void *crowd_reads(void *arg)
-{
-    struct crowd *crowd = arg;
-    while (!atomic_load(&crowd->stop)) {
-        struct object_list found = { 0 };
-        informer_list(crowd->nodes, STR(""), &found);
-        for (size_t i = 1; i < found.count; i++)
-            KV_ASSERT(str_cmp(found.items[i - 1]->meta.name, found.items[i]->meta.name) < 0);
-        object_list_done(&found);
-    }
-    return NULL;
-}
-
-static void crowd_counts(void *ctx, const struct object *maybe_old KV_UNUSED,
-                         const struct object *maybe_new KV_UNUSED)
-{
-    atomic_fetch_add(&((struct crowd *)ctx)->changes, 1);
-}
-
-static atomic_uint drops;
-
-static bool drop_some(void *ctx KV_UNUSED, const struct kind *kind KV_UNUSED)
-{
-    return atomic_fetch_add(&drops, 1) % 50 == 49;
-}
-
-TEST(writers_readers_and_a_set_on_many_threads_agree_in_the_end)
-{
-    REAL_WORLD w = real_world();
-    struct crowd crowd = { .w = w };
-    struct embedded_faults faults = { .drop_watch = drop_some };
-    struct member members[WRITERS];
-    pthread_t threads[WRITERS + 1];
-    struct err err = { 0 };
-
-    crowd.nodes = informer_new((struct informer_options){
-        .store = crowd.w.store, .clock = clock_real(), .kind = &node_kind });
-    informer_on_change(crowd.nodes, crowd_counts, &crowd);
-    struct informer_set *set = informer_set_new(clock_real());
-    informer_set_add(set, crowd.nodes);
-    embedded_set_faults(crowd.w.e, &faults);
-    informer_set_start(set);
-    for (unsigned i = 0; i < WRITERS; i++) {
-        members[i] = (struct member){ &crowd, i + 1 };
-        pthread_create(&threads[i], NULL, crowd_writes, &members[i]);
-    }
-    pthread_create(&threads[WRITERS], NULL, crowd_reads, &crowd);
-    for (unsigned i = 0; i < WRITERS; i++)
-        pthread_join(threads[i], NULL);
-    embedded_set_faults(crowd.w.e, NULL);
-    AUTO_OBJECT last = make(crowd.w.store, &node_kind, js("{'metadata':{'name':'last'}}"));
-    EXPECT_OK(informer_wait_version(crowd.nodes, last->meta.resource_version, soon_ns(), &err),
-              err);
-    atomic_store(&crowd.stop, true);
-    pthread_join(threads[WRITERS], NULL);
-
-    struct object_list truth = { 0 }, found = { 0 };
-    EXPECT_OK(store_list(crowd.w.store, &node_kind, NULL, &truth, &err), err);
-    informer_list(crowd.nodes, STR(""), &found);
-    EXPECT_EQ(found.count, truth.count);
-    for (size_t i = 0; i < found.count; i++)
-        EXPECT_TRUE(found.items[i] == truth.items[i]);
-    EXPECT_TRUE(atomic_load(&crowd.changes) > 0);
-    object_list_done(&truth);
-    object_list_done(&found);
-    informer_set_free(set);
-    informer_free(crowd.nodes);
 }

@@ -30,7 +30,9 @@ struct list_options {
 };
 
 struct object_list {
-    const struct object **items; /* sorted by namespace, name; each holds a reference */
+    /* Each holds a reference. In the same order every time: by namespace, then name, except that a
+     * real server compares "namespace/name", where "a-b/x" comes before "a/x". */
+    const struct object **items;
     size_t count;
     uint64_t resource_version; /* watch from here */
     char *continue_;           /* NULL: no more pages */
@@ -57,7 +59,13 @@ struct watch_options {
     void *wake_ctx;
 };
 
-/* An open watch. `watch_next` returns 1 with an event, 0 when none is waiting, or negative:
+/* A watch is opened after a version that a list, a watch or an object said. One that is older than
+ * what the store remembers is ERR_GONE, at the opening or at the first read. So is, in the embedded
+ * store, one that is newer than its last write: the store that said it is not this one, and only a
+ * list can tell what is true now. (A real server waits for such a version a while, then answers
+ * with an error that asks to try again.)
+ *
+ * An open watch. Read it once it is open: what is there already wakes nobody. `watch_next` returns 1 with an event, 0 when none is waiting, or negative:
  * ERR_GONE (too old: list again), ERR_UNAVAILABLE (the stream broke: open again from the last
  * version). With a label selector an object that stops matching arrives as DELETED. */
 struct watch {

@@ -8,12 +8,15 @@
 
 #include "api/node.h"
 #include "api/pod.h"
+#include "base/rng.h"
 #include "store/embedded.h"
 #include "support/test.h"
 
 #include <stdio.h>
 
 #define JS_BYTES_MAX 4096
+#define SECOND_US ((int64_t)1000 * 1000)
+#define SECOND_NS (1000 * SECOND_US)
 
 /* The next text: eight are alive at a time, and a test uses fewer in one statement. */
 KV_PRINTF(1, 2) static inline struct str js(const char *fmt, ...)
@@ -101,6 +104,27 @@ static inline void remove_it(const struct store *s, const struct kind *kind, con
 static inline void make_node(const struct store *s, const char *name)
 {
     object_unref(make(s, &node_kind, js("{'metadata':{'name':'%s'}}", name)));
+}
+
+/* One of a dozen nodes comes, goes or changes. */
+static inline void change_some_node(const struct store *s, struct rng *rng)
+{
+    char name[16];
+    struct err err = { 0 };
+    snprintf(name, sizeof name, "n%u", (unsigned)rng_below(rng, 12));
+    switch (rng_below(rng, 3)) {
+    case 0:
+        store_create(s, &node_kind, STR(""), js("{'metadata':{'name':'%s'}}", name), NULL, &err);
+        break;
+    case 1:
+        store_remove(s, at(&node_kind, name), NULL, &err);
+        break;
+    default:
+        store_patch(s, at(&node_kind, name), (struct patch_options){ 0 },
+                    js("{'metadata':{'labels':{'v':'%u'}}}", (unsigned)rng_below(rng, 100)), NULL,
+                    &err);
+        break;
+    }
 }
 
 /* --- pods --- */

@@ -1,6 +1,8 @@
-/* store/conformance.c - the tests that every store passes; see store/conformance.h. Included by
+/* store/conformance_tests.h - the tests that every store passes; see store/conformance.h. Included by
  * the test program of each implementation: what the tests share is here, they themselves are in
  * the parts. */
+#pragma once
+
 #include "store/conformance.h"
 
 #include "api/node.h"
@@ -68,7 +70,7 @@ static int patch(struct conformance *c, const struct kind *kind, const char *nam
     return store_patch(c->store, at(kind, name), opts, text, NULL, err);
 }
 
-#include "store/conformance_write.c"
-#include "store/conformance_delete.c"
-#include "store/conformance_read.c"
-#include "store/conformance_pods.c"
+#include "store/conformance_write.h"
+#include "store/conformance_delete.h"
+#include "store/conformance_read.h"
+#include "store/conformance_pods.h"

@@ -1,4 +1,5 @@
-/* Part of store/conformance.c: deletions, finalizers, owners. */
+/* Part of store/conformance_tests.h: deletions, finalizers, owners. */
+#pragma once
 
 /* --- deleting --- */
 

@@ -1,4 +1,5 @@
-/* Part of store/conformance.c: lists and watches. */
+/* Part of store/conformance_tests.h: lists and watches. */
+#pragma once
 
 /* --- listing --- */
 
@@ -103,7 +104,7 @@ TEST(pages_show_the_state_of_the_first_one)
 TEST(pages_of_a_namespace_end_with_it)
 {
     CONFORMANCE c = opened();
-    for (char home = 'a'; home <= 'c'; home++) {
+    for (int home = 'a'; home <= 'c'; home++) {
         struct err err = { 0 };
         object_unref(make(c.store, &namespace_kind, js("{'metadata':{'name':'%c'}}", home)));
         for (int k = 0; k < 3; k++)

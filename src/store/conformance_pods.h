@@ -1,4 +1,5 @@
-/* Part of store/conformance.c: binding and eviction. */
+/* Part of store/conformance_tests.h: binding and eviction. */
+#pragma once
 
 TEST(binding_puts_a_pod_on_a_node_once)
 {

@@ -1,4 +1,5 @@
-/* Part of store/conformance.c: creations and patches. */
+/* Part of store/conformance_tests.h: creations and patches. */
+#pragma once
 
 /* --- creating --- */
 
