@@ -116,7 +116,7 @@ static bool message_is_tried(const struct sample_set *set, const char *message)
     for (uint32_t i = 0; i < set->count; i++) {
         const char *problem = set->samples[i].problem;
         const char *what = problem ? strstr(problem, ": ") : NULL;
-        if (what && what[2] && strncmp(message, what + 2, strlen(what + 2)) == 0)
+        if (what && what[2] && str_starts(str_of(message), str_of(what + 2)))
             return true;
     }
     return false;

@@ -84,7 +84,7 @@ TEST(requirements_follow_the_truth_table)
     for (size_t i = 0; i < KV_COUNT_OF(rows); i++) {
         AUTO_ARENA arena = { 0 };
         struct requirements a = set_of(&arena, rows[i].a), b = set_of(&arena, rows[i].b);
-        print_message("%s | %s\n", rows[i].a, rows[i].b);
+        print_message("# %s | %s\n", rows[i].a, rows[i].b);
         EXPECT_EQ(requirements_compatible(&a, &b, none, NULL), rows[i].compatible);
         EXPECT_EQ(requirements_compatible(&a, &b, well_known, NULL),
                   rows[i].compatible_if_well_known);
@@ -374,7 +374,7 @@ TEST(requirements_that_no_node_can_satisfy_are_found)
     };
     for (size_t i = 0; i < KV_COUNT_OF(rows); i++) {
         AUTO_ARENA arena = { 0 };
-        print_message("%s\n", rows[i].text);
+        print_message("# %s\n", rows[i].text);
         expression_list list = expressions(&arena, rows[i].text);
         struct contradictions found = requirements_contradictions(&arena, list.items, list.count);
         EXPECT_EQ(found.count, rows[i].count);

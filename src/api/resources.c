@@ -16,9 +16,9 @@ static bool walk_next(struct walk *w)
     int order = a_left ? -1 : 1;
     if (a_left && b_left)
         order = str_cmp(w->a->items[w->a_ix].name, w->b->items[w->b_ix].name);
+    w->name = order <= 0 ? w->a->items[w->a_ix].name : w->b->items[w->b_ix].name;
     w->in_a = order <= 0 ? &w->a->items[w->a_ix++] : NULL;
     w->in_b = order >= 0 ? &w->b->items[w->b_ix++] : NULL;
-    w->name = w->in_a ? w->in_a->name : w->in_b->name;
     return true;
 }
 

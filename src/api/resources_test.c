@@ -84,7 +84,7 @@ TEST(resources_fit_when_every_requested_key_is_there)
         AUTO_ARENA arena = { 0 };
         struct resources request = res(&arena, rows[i].request), total = res(&arena, rows[i].total);
         struct shortage why = { 0 };
-        print_message("%s | %s\n", rows[i].request, rows[i].total);
+        print_message("# %s | %s\n", rows[i].request, rows[i].total);
         EXPECT_EQ(resources_fit(&request, &total, &why), !rows[i].short_of);
         EXPECT_EQ(resources_fit(&request, &total, NULL), !rows[i].short_of);
         if (rows[i].short_of)

@@ -233,6 +233,7 @@ int json_read(struct str text, struct doc *out, struct err *err)
 void doc_done(struct doc *doc)
 {
     yyjson_doc_free(doc->yy);
+    free(doc->scanned);
     *doc = (struct doc){ 0 };
 }
 
@@ -245,7 +246,14 @@ struct text_pos doc_position(const struct doc *doc, const json_val *v)
     size_t index = (size_t)(v - doc->root);
     if (doc->positions)
         return doc->positions[index];
-    return text_pos_at(doc->text, json_scan_value(doc->text, index), doc->start);
+    if (!doc->scanned) {
+        /* A cache: who asks for one position usually asks for more. */
+        size_t count = yyjson_doc_get_val_count(doc->yy);
+        struct text_pos *scanned = kv_calloc(count, sizeof *scanned);
+        json_scan_positions(doc->text, doc->start, scanned, count);
+        ((struct doc *)doc)->scanned = scanned;
+    }
+    return doc->scanned[index];
 }
 
 /* --- looking at values --- */

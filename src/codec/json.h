@@ -6,7 +6,8 @@
  *
  * Positions: yyjson keeps the values of a document in one array in pre-order (keys count), so a
  * value's index is `v - doc->root`. A YAML document carries the position of each index; a JSON
- * document finds it by scanning its text again, which happens only when an error is reported.
+ * document finds all of them by scanning its text again, once, when the first is asked for. That
+ * is not thread safe: a document has one owner.
  */
 #pragma once
 
@@ -31,6 +32,7 @@ struct doc {
     struct str text;                  /* the source, borrowed: it must outlive position look-ups */
     struct text_pos start;            /* of text.p[0] in its file */
     const struct text_pos *positions; /* by value index (YAML); NULL: scan `text` (JSON) */
+    struct text_pos *scanned;         /* the same of JSON, owned; NULL: not asked for yet */
 };
 
 /* Parse one JSON text. Duplicate keys, invalid UTF-8, NUL characters in strings, a byte order

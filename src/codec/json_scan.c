@@ -43,34 +43,38 @@ static size_t word_end(struct str text, size_t at)
     return at;
 }
 
-size_t json_scan_value(struct str text, size_t index)
+/* The offset of the next value at or after `at`, past white space and punctuation. */
+static size_t value_start(struct str text, size_t at)
 {
+    while (at < text.len && ends_word(text.p[at]) && text.p[at] != '"' && text.p[at] != '{' &&
+           text.p[at] != '[')
+        at++;
+    return at;
+}
+
+/* Where to look for the value after the one at `at`: of a list or object that is its first. */
+static size_t value_skip(struct str text, size_t at)
+{
+    if (text.p[at] == '"')
+        return string_end(text, at);
+    if (text.p[at] == '{' || text.p[at] == '[')
+        return at + 1;
+    return word_end(text, at);
+}
+
+void json_scan_positions(struct str text, struct text_pos start, struct text_pos *out, size_t count)
+{
+    struct text_pos pos = start;
     size_t at = 0;
-    while (at < text.len) {
-        switch (text.p[at]) {
-        case ' ':
-        case '\t':
-        case '\n':
-        case '\r':
-        case ',':
-        case ':':
-        case '}':
-        case ']':
-            at++;
-            continue;
-        default:
-            break;
-        }
-        if (index-- == 0)
-            return at;
-        if (text.p[at] == '"')
-            at = string_end(text, at);
-        else if (text.p[at] == '{' || text.p[at] == '[')
-            at++;
-        else
-            at = word_end(text, at);
+    for (size_t i = 0; i < count && at < text.len; i++) {
+        size_t value = value_start(text, at);
+        pos = text_pos_at(str_sub(text, at, text.len), value - at, pos);
+        out[i] = pos;
+        if (value == text.len)
+            return;
+        at = value_skip(text, value);
+        pos = text_pos_at(str_sub(text, value, text.len), at - value, pos);
     }
-    return text.len;
 }
 
 struct json_extent json_scan_extent(struct str text)

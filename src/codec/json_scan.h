@@ -11,8 +11,9 @@
  * lone \r. */
 struct text_pos text_pos_at(struct str text, size_t offset, struct text_pos start);
 
-/* Offset of the index-th value of a valid text, in pre-order, keys included. */
-size_t json_scan_value(struct str text, size_t index);
+/* The positions of the first `count` values of a valid text, in pre-order, keys included. */
+void json_scan_positions(struct str text, struct text_pos start, struct text_pos *out,
+                         size_t count);
 
 /* Measure the first value of a text. `end` is the offset behind it: where its brackets are
  * balanced, or the end of the text. `too_deep` is the offset of the bracket that opens more than

@@ -12,9 +12,9 @@
  *     }
  *
  * (store/embedded_test.c is the example.) Each test opens a store with nothing in it but what a new
- * cluster has; a program for a real server empties one instead. The tests
- * count on the port's promises alone: versions may have gaps, garbage may be collected a little
- * later (EVENTUALLY), lists are sorted within a namespace.
+ * cluster has; a program for a real server empties one instead. The tests count on the port's
+ * promises alone: versions may have gaps, garbage may be collected a little later (EVENTUALLY),
+ * lists are sorted within a namespace.
  */
 #pragma once
 

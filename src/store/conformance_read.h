@@ -104,12 +104,12 @@ TEST(pages_show_the_state_of_the_first_one)
 TEST(pages_of_a_namespace_end_with_it)
 {
     CONFORMANCE c = opened();
-    for (int home = 'a'; home <= 'c'; home++) {
+    for (const char *home = "abc"; *home; home++) {
         struct err err = { 0 };
-        object_unref(make(c.store, &namespace_kind, js("{'metadata':{'name':'%c'}}", home)));
+        object_unref(make(c.store, &namespace_kind, js("{'metadata':{'name':'%c'}}", *home)));
         for (int k = 0; k < 3; k++)
-            EXPECT_OK(store_create(c.store, &lease_kind, (struct str){ &home, 1 },
-                                   js("{'metadata':{'name':'%c%d'}}", home, k), NULL, &err),
+            EXPECT_OK(store_create(c.store, &lease_kind, (struct str){ home, 1 },
+                                   js("{'metadata':{'name':'%c%d'}}", *home, k), NULL, &err),
                       err);
     }
     struct list_options opts = { .namespace_ = STR("b"), .limit = 2 };

@@ -1,5 +1,5 @@
-/* store/conformance_tests.h - the tests that every store passes; see store/conformance.h. Included by
- * the test program of each implementation: what the tests share is here, they themselves are in
+/* store/conformance_tests.h - the tests that every store passes; see store/conformance.h. Included
+ * by the test program of each implementation: what the tests share is here, they themselves are in
  * the parts. */
 #pragma once
 
