@@ -119,7 +119,7 @@ static bool likely_meant(const struct subject *s, struct str api_version, struct
     }
     if (!near)
         return false;
-    *what = arena_strf(arena, "unknown kind \"%.*s\"; did you mean %s?", STR_ARG(s->kind_name),
+    *what = arena_strf(arena, "unknown kind %s; did you mean %s?", STR_SHOWN(s->kind_name),
                        near->name);
     /* Other kinds of the core groups (Pod / PodTemplate) may be near by chance; a custom group
      * holds few. */
