@@ -21,11 +21,11 @@ enum exit_code {
 
 struct flag {
     const char *name;           /* without the dashes */
-    char letter;                /* 0: none */
     const char *value;          /* "PATH"; NULL: a switch */
     const char *help;           /* one line; the man page ends it with a full stop */
     const char *dflt;           /* shown, and what flag_value gives when it was not set */
     const char *const *choices; /* NULL-terminated; NULL: anything */
+    char letter;                /* 0: none */
     bool many;                  /* may be repeated */
     bool files;                 /* completes file names */
 };
