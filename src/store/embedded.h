@@ -47,7 +47,7 @@ KV_AUTO_TYPE(embedded, embedded_free)
 const struct store *embedded_store(struct embedded *e);
 uint64_t embedded_version(struct embedded *e); /* of the last write */
 
-/* Give every watch that wants bookmarks one at the current version. */
+/* Give every watch that wants bookmarks one at the current version, unless it knows that already. */
 void embedded_bookmark(struct embedded *e);
 
 /* Collect what only a full look finds: objects whose owners were gone before they came. (The store
