@@ -119,8 +119,8 @@ static bool likely_meant(const struct subject *s, struct str api_version, struct
     }
     if (!near)
         return false;
-    *what = arena_strf(arena, "unknown kind %s; did you mean %s?", STR_SHOWN(s->kind_name),
-                       near->name);
+    *what =
+        arena_strf(arena, "unknown kind %s; did you mean %s?", STR_SHOWN(s->kind_name), near->name);
     /* Other kinds of the core groups (Pod / PodTemplate) may be near by chance; a custom group
      * holds few. */
     return near->crd != NULL || near_distance == 1;
