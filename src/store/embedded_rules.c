@@ -10,68 +10,16 @@
 #include "api/pod.h"
 #include "api/policy.h"
 
-#define SMALL_COUNT_MAX 64
-
 static const json_val *present(const json_val *v)
 {
     return json_is_null(v) ? NULL : v;
-}
-
-static bool equal(const json_val *a, const json_val *b);
-
-/* The other side's next member is nearly always the one that is wanted. */
-static bool members_equal(const json_val *a, const json_val *b)
-{
-    struct json_span rest = json_members(b);
-
-    json_each_member(a, key, val) {
-        const json_val *other;
-        if (rest.begin != rest.end && str_eq(json_key(rest.begin), json_key(key)))
-            other = rest.begin + 1;
-        else if (json_count(b) > SMALL_COUNT_MAX)
-            return json_equal(a, b); /* which sorts, where looking up each key would be quadratic */
-        else
-            other = json_get(b, json_key(key));
-        if (!other || !equal(val, other))
-            return false;
-        rest.begin = json_end(other);
-    }
-    return true;
-}
-
-static bool items_equal(const json_val *a, const json_val *b)
-{
-    const json_val *other = json_items(b).begin;
-
-    json_each_item(a, item) {
-        if (!equal(item, other))
-            return false;
-        other = json_end(other);
-    }
-    return true;
-}
-
-/* As json_equal, made for what is compared here: two states of one object, whose members are in
- * the same order. */
-static bool equal(const json_val *a, const json_val *b)
-{
-    bool objects = json_is_object(a) && json_is_object(b);
-    bool arrays = json_is_array(a) && json_is_array(b);
-
-    if (json_is_string(a) && json_is_string(b))
-        return str_eq(json_str(a), json_str(b));
-    if (!objects && !arrays)
-        return json_equal(a, b);
-    if (json_count(a) != json_count(b))
-        return false;
-    return objects ? members_equal(a, b) : items_equal(a, b);
 }
 
 bool json_same(const json_val *a, const json_val *b)
 {
     a = present(a);
     b = present(b);
-    return a == b || (a && b && equal(a, b));
+    return a == b || (a && b && json_equal(a, b));
 }
 
 static struct str text_at(const json_val *object, const char *key)
@@ -195,7 +143,7 @@ static bool put_back(struct json_build *b, json_mut *new, const json_val *read, 
                      const char *key)
 {
     const json_val *was = json_get(old, str_of(key)), *is = json_get(read, str_of(key));
-    if (was == is || (was && is && equal(was, is)))
+    if (was == is || (was && is && json_equal(was, is)))
         return false;
     if (was)
         json_set(b, new, str_of(key), json_copy(b, was));
@@ -269,7 +217,7 @@ static bool put_back_all_but_status(const struct kind *kind, const json_val *old
         if (str_eqz(name, "status") || (str_eqz(name, "metadata") && !kind_is_custom(kind)))
             continue;
         const json_val *is = json_get(read, name);
-        if (is && equal(is, val))
+        if (is && json_equal(is, val))
             continue;
         json_set(b, new_root, name, json_copy(b, val));
         changed = true;
