@@ -2,6 +2,9 @@
  *
  * Zero-initialised is empty. Blocks double in size up to 1 MiB, so calls to malloc are rare;
  * `arena_reset` keeps the largest block for the next round. Not thread safe: one owner.
+ *
+ * For what is built once and then only read there is `{ .pages = true }`: its blocks are whole pages
+ * of their own, which `arena_seal` makes read-only.
  */
 #pragma once
 
@@ -12,11 +15,17 @@ struct arena_block;
 struct arena {
     struct arena_block *head; /* the block being filled; older ones hang behind it */
     size_t used_bytes;        /* handed out since the last reset */
-    size_t held_bytes;        /* taken from malloc */
+    size_t held_bytes;        /* taken from malloc, or from the system as pages */
+    bool pages;               /* set before the first allocation; arena_done forgets it */
+    bool sealed;
 };
 
 void arena_done(struct arena *a);
 void arena_reset(struct arena *a);
+
+/* From now on until arena_done a write to its memory faults, and so does asking it for more. It has
+ * pages. */
+void arena_seal(struct arena *a);
 
 /* Aligned for any type; zeroed. */
 void *arena_alloc(struct arena *a, size_t bytes) __attribute__((returns_nonnull, malloc));

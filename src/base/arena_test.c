@@ -3,7 +3,12 @@
 #include "base/arena.h"
 #include "base/rng.h"
 
+#include <signal.h>
 #include <stdalign.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 TEST(arena_memory_is_zeroed_aligned_and_apart)
 {
@@ -97,4 +102,84 @@ TEST(arena_arrays_of_nothing_are_fine)
     some[2].y = 5;
     EXPECT_EQ(arena_new(&a, struct point)->x, 0);
     EXPECT_EQ(some[2].y, 5);
+}
+
+TEST(arena_of_pages_hands_out_zeroed_memory_apart_from_all_other)
+{
+    AUTO_ARENA a = { .pages = true };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *blocks[300];
+    for (size_t i = 0; i < 300; i++) {
+        size_t bytes = i % 50 == 7 ? 100000 : i * 3;
+        blocks[i] = arena_alloc(&a, bytes);
+        EXPECT_EQ((uintptr_t)blocks[i] % alignof(max_align_t), 0);
+        for (size_t b = 0; b < bytes; b++)
+            EXPECT_EQ(blocks[i][b], 0);
+        memset(blocks[i], (int)(i % 255) + 1, bytes);
+    }
+    for (size_t i = 0; i < 300; i++) {
+        size_t bytes = i % 50 == 7 ? 100000 : i * 3;
+        for (size_t b = 0; b < bytes; b++)
+            EXPECT_EQ(blocks[i][b], i % 255 + 1);
+    }
+    EXPECT_EQ(a.held_bytes % page, 0);
+    /* Large arrays have their own pages and do not cost the rest of the block being filled. */
+    EXPECT_TRUE(a.held_bytes < a.used_bytes + (64 << 10) + 8 * page);
+}
+
+TEST(arena_of_pages_can_be_reset_until_it_is_sealed)
+{
+    AUTO_ARENA a = { .pages = true };
+    unsigned char *p = arena_alloc(&a, 500);
+    memset(p, 0xff, 500);
+    arena_reset(&a);
+    p = arena_alloc(&a, 500);
+    EXPECT_EQ(p[0], 0);
+    EXPECT_EQ(p[499], 0);
+    arena_seal(&a);
+    EXPECT_EQ(p[499], 0); /* reading goes on */
+}
+
+static int signal_of(void (*act)(struct arena *a, unsigned char *p), struct arena *a,
+                     unsigned char *p)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    EXPECT_TRUE(child >= 0);
+    if (child == 0) {
+        struct rlimit none = { 0, 0 };
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer has its own handlers, and would exit */
+        signal(SIGABRT, SIG_DFL);
+        if (!freopen("/dev/null", "w", stderr))
+            _exit(1);
+        act(a, p);
+        _exit(0);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void write_to(struct arena *a KV_UNUSED, unsigned char *p)
+{
+    *(volatile unsigned char *)p = 1;
+}
+
+static void ask_for_more(struct arena *a, unsigned char *p KV_UNUSED)
+{
+    arena_alloc(a, 1);
+}
+
+TEST(arena_that_is_sealed_cannot_be_written_and_gives_no_more)
+{
+    AUTO_ARENA a = { .pages = true };
+    unsigned char *small = arena_alloc(&a, 10), *large = arena_alloc(&a, 300000);
+    EXPECT_EQ(signal_of(write_to, &a, small), 0);
+    EXPECT_EQ(signal_of(write_to, &a, large + 299999), 0);
+    arena_seal(&a);
+    EXPECT_EQ(signal_of(write_to, &a, small), SIGSEGV);
+    EXPECT_EQ(signal_of(write_to, &a, large), SIGSEGV);
+    EXPECT_EQ(signal_of(write_to, &a, large + 299999), SIGSEGV);
+    EXPECT_EQ(signal_of(ask_for_more, &a, small), SIGABRT);
 }

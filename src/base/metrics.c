@@ -4,6 +4,8 @@
  * that nobody locks: a scrape reads them while they move. The sum of a histogram may therefore be
  * an observation away from its buckets; the count is taken from the buckets, so those two agree.
  *
+ * Collectors run before a scrape, under a lock of their own: they may look up series.
+ *
  * A summary keeps its newest observations in a ring, each with its time. A scrape sorts those that
  * are young enough. A reader can meet a slot between the two stores of a writer and pair a value
  * with the time of the one before it: at worst a sample counts a moment too long or too little.
@@ -46,8 +48,15 @@ struct metric_family {
     struct metric *sink;         /* what the series beyond series_max share; NULL until needed */
 };
 
+struct collector {
+    metrics_collect_fn *fn;
+    void *ctx;
+};
+
 struct metrics {
     const struct clock *clock;
+    pthread_mutex_t collect_lock; /* guards collectors; held while they run, before `lock` */
+    VEC(struct collector) collectors;
     pthread_mutex_t lock; /* guards families and their series; no other lock is taken inside */
     VEC(struct metric_family *) families; /* sorted by name */
     struct metric_family *overflow;
@@ -206,6 +215,7 @@ struct metrics *metrics_new(const struct clock *clock)
 {
     struct metrics *m = kv_calloc(1, sizeof *m);
     m->clock = clock;
+    pthread_mutex_init(&m->collect_lock, NULL);
     pthread_mutex_init(&m->lock, NULL);
     m->overflow =
         metrics_family(m, &(struct metric_desc){
@@ -231,7 +241,9 @@ void metrics_free(struct metrics *m)
         free(family);
     }
     vec_done(&m->families);
+    vec_done(&m->collectors);
     pthread_mutex_destroy(&m->lock);
+    pthread_mutex_destroy(&m->collect_lock);
     free(m);
 }
 
@@ -568,9 +580,37 @@ static void add_series(struct buf *out, const struct metric_family *family,
     KV_UNREACHABLE();
 }
 
+void metrics_on_collect(struct metrics *m, metrics_collect_fn *fn, void *ctx)
+{
+    pthread_mutex_lock(&m->collect_lock);
+    vec_push(&m->collectors, (struct collector){ fn, ctx });
+    pthread_mutex_unlock(&m->collect_lock);
+}
+
+void metrics_on_collect_remove(struct metrics *m, metrics_collect_fn *fn, void *ctx)
+{
+    pthread_mutex_lock(&m->collect_lock);
+    size_t kept = 0;
+    vec_each(&m->collectors, struct collector, it) {
+        if (it->fn != fn || it->ctx != ctx)
+            m->collectors.items[kept++] = *it;
+    }
+    m->collectors.count = kept;
+    pthread_mutex_unlock(&m->collect_lock);
+}
+
+static void collect(struct metrics *m)
+{
+    pthread_mutex_lock(&m->collect_lock);
+    vec_each(&m->collectors, struct collector, it)
+        it->fn(it->ctx);
+    pthread_mutex_unlock(&m->collect_lock);
+}
+
 void metrics_write(struct metrics *m, struct buf *out)
 {
     static const char *const type_names[] = { "counter", "gauge", "histogram", "summary" };
+    collect(m);
     pthread_mutex_lock(&m->lock);
     vec_each(&m->families, struct metric_family *, it) {
         const struct metric_family *family = *it;

@@ -72,6 +72,14 @@ void metric_observe(struct metric *metric, double v); /* histogram, summary */
 bool metric_remove(struct metric_family *family, const struct str *values);
 uint32_t metrics_remove_where(struct metrics *m, const char *label, struct str value);
 
+/* `fn` runs at the start of every metrics_write, one at a time, and puts numbers that are kept elsewhere
+ * (counted per thread, say, because an atomic that all share would cost more than what it counts)
+ * into their series. It may use all of the above, and neither write nor remove. Once remove has
+ * returned, it is not running and will not run again. */
+typedef void metrics_collect_fn(void *ctx);
+void metrics_on_collect(struct metrics *m, metrics_collect_fn *fn, void *ctx);
+void metrics_on_collect_remove(struct metrics *m, metrics_collect_fn *fn, void *ctx);
+
 /* Text exposition format 0.0.4: families by name, series by label values, in byte order. A family
  * without series is left out. */
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"

@@ -446,3 +446,36 @@ TEST(metrics_lose_nothing_while_threads_write_and_a_scraper_reads)
     EXPECT_HAS(buf_str(&out), "s_count{pool=\"all\"} 80000\n");
     EXPECT_HAS(buf_str(&out), "s{pool=\"all\",quantile=\"0.5\"} 1\n");
 }
+
+/* --- numbers that are kept elsewhere --- */
+
+struct elsewhere {
+    struct metric_family *family;
+    int count;
+};
+
+static void copy_count(void *ctx)
+{
+    struct elsewhere *e = ctx;
+    AUTO(metric) gauge = metric_get(e->family, NULL); /* looking up inside is allowed */
+    metric_set(gauge, e->count);
+}
+
+TEST(metrics_collectors_run_before_each_exposition_until_they_are_removed)
+{
+    AUTO(metrics) m = metrics_new(clock_real());
+    AUTO_BUF out = { 0 };
+    struct elsewhere a = { .count = 1 }, b = { .count = 10 };
+    a.family =
+        metrics_family(m, &(struct metric_desc){ .name = "a", .help = "", .type = METRIC_GAUGE });
+    b.family =
+        metrics_family(m, &(struct metric_desc){ .name = "b", .help = "", .type = METRIC_GAUGE });
+    metrics_on_collect(m, copy_count, &a);
+    metrics_on_collect(m, copy_count, &b);
+    EXPECT_STR(exposition(m, &out), "# HELP a \n# TYPE a gauge\na 1\n"
+                                    "# HELP b \n# TYPE b gauge\nb 10\n");
+    a.count = 2, b.count = 20;
+    metrics_on_collect_remove(m, copy_count, &b);
+    EXPECT_STR(exposition(m, &out), "# HELP a \n# TYPE a gauge\na 2\n"
+                                    "# HELP b \n# TYPE b gauge\nb 10\n");
+}
