@@ -124,6 +124,7 @@ static const struct crd ec2nodeclass_crd = {
 };
 
 static const struct annotation_rule annotations[] = {
+    { "karve.io/prefix-delegation", (const char *const[]){ "true", "false", NULL } },
     { "karve.io/userdata-order",
       (const char *const[]){ "managed-user-managed", "user-managed", NULL } },
 };
@@ -135,6 +136,10 @@ static void ec2nodeclass_check(const struct object *object, const json_val *root
     struct place top = place_root(root), spec = place_member(&top, "spec"),
                  kubelet = place_member(&spec, "kubelet");
 
+    if (ec2nodeclass_ami_family(s) == AMI_FAMILY_CUSTOM && !s->user_data.p)
+        place_warning(report, &spec,
+                      "userData is missing: nodes of a custom image are not launched without it "
+                      "(\"\" says that the image needs none)");
     if (kubelet.found)
         kubelet_check(kubelet.at, ec2nodeclass_ami_family(s), &kubelet, report);
     annotations_check(object, root, annotations, KV_COUNT_OF(annotations), report);

@@ -295,6 +295,7 @@ static void family_check(const json_val *kubelet, enum ami_family family, const 
                          struct report *report)
 {
     struct place dns = place_member(place, "clusterDNS");
+    struct place per_core = place_member(place, "podsPerCore");
     if (family_takes_any_field(family))
         return;
     json_each_member(kubelet, key, value) {
@@ -306,6 +307,9 @@ static void family_check(const json_val *kubelet, enum ami_family family, const 
         place_error(report, &here, "cannot be set on nodes of the family %s",
                     ami_family_name(family));
     }
+    if (per_core.found && family == AMI_FAMILY_BOTTLEROCKET)
+        place_error(report, &per_core, "cannot be set on nodes of the family %s",
+                    ami_family_name(family));
     if (dns.found && json_count(dns.at) > 1)
         place_error(report, &dns, "has %zu addresses, nodes of the family %s take one",
                     json_count(dns.at), ami_family_name(family));

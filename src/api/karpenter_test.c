@@ -252,6 +252,95 @@ TEST(nodeclaim_spec_is_compared_with_its_defaults)
     expect_change(CLAIM(""), CLAIM(", expireAfter: 24h"), "spec: spec cannot be changed");
 }
 
+#define OVERLAY(spec_)                                                                             \
+    "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: o}\n"                  \
+    "spec: {" spec_ "}\n"
+#define OVERLAY_OF(spec_) OVERLAY("requirements: [], " spec_)
+
+TEST(nodeoverlay_prices_are_at_most_what_is_held)
+{
+    expect_fine(OVERLAY_OF("price: '922337'"));
+    expect_fine(OVERLAY_OF("price: '922337.2036854775807'"));
+    expect_fine(OVERLAY_OF("price: '0000000922337.20368547758074'"));
+    expect_fine(OVERLAY_OF("price: '0.00000000000000000000000000001'"));
+    static const char *const large[] = {
+        OVERLAY_OF("price: '922338'"),
+        OVERLAY_OF("price: '1000000.0'"),
+        OVERLAY_OF("price: '922337.2036854775808'"),
+        OVERLAY_OF("price: '922337.20368547758075'"),
+        OVERLAY_OF("price: '99999999999999999999999999999999999999999999'"),
+    };
+    for (size_t i = 0; i < KV_COUNT_OF(large); i++)
+        expect_problem(large[i], "is too large, expected at most 922337 dollars an hour");
+}
+
+TEST(nodeoverlay_adjustments_add_no_more_than_a_price)
+{
+    expect_fine(OVERLAY_OF("priceAdjustment: '+922337.2036854775807'"));
+    expect_fine(OVERLAY_OF("priceAdjustment: '+.5'"));
+    expect_fine(OVERLAY_OF("priceAdjustment: '-99999999999999999999'"));
+    expect_fine(OVERLAY_OF("priceAdjustment: '+99999999999999999999%'"));
+    expect_problem(OVERLAY_OF("priceAdjustment: '+922337.2036854775808'"),
+                   "spec.priceAdjustment: \"+922337.2036854775808\" is more than any price");
+}
+
+TEST(nodeoverlay_capacity_is_from_0_to_what_is_held_in_thousandths)
+{
+    expect_fine(OVERLAY_OF("capacity: {example.com/a: 0, example.com/b: 9223372036854774}"));
+    expect_fine(OVERLAY_OF("capacity: {example.com/a: 9223372036854774999m}"));
+    expect_problem(OVERLAY_OF("capacity: {example.com/a: 1, example.com/b: 9223372036854775}"),
+                   "spec.capacity[\"example.com/b\"]: is too large, expected at most "
+                   "9223372036854774\n");
+    expect_problem(OVERLAY_OF("capacity: {example.com/a: -1n}"),
+                   "spec.capacity[\"example.com/a\"]: is negative, expected 0 or more\n");
+    expect_problem(OVERLAY_OF("capacity: {example.com/a/b: 1}"),
+                   "spec.capacity[\"example.com/a/b\"]: \"example.com/a/b\"");
+}
+
+TEST(nodeoverlay_requirements_that_exclude_each_other_are_told)
+{
+#define IN(key_, value_) "{key: " key_ ", operator: In, values: [" value_ "]}, "
+    expect_fine(OVERLAY("price: '1', requirements: [" IN("k", "a, b") IN("k", "b, c") "]"));
+    expect_fine(OVERLAY("price: '1', requirements: [{key: k, operator: NotIn, values: [a]}, "
+                        "{key: k, operator: DoesNotExist}]"));
+    expect_problem(
+        OVERLAY("price: '1', requirements: [" IN("j", "a") IN("k", "a") IN("k", "b") "]"),
+        "spec.requirements[2]: contradicts requirements[1]: no value of k is left\n");
+    expect_problem(OVERLAY("price: '1', requirements: [{key: k, operator: Exists}, "
+                           "{key: k, operator: DoesNotExist}]"),
+                   "spec.requirements[1]: contradicts requirements[0]");
+    SAMPLE s; /* told once, by the schema */
+    sample_read(&s, OVERLAY("price: '1', requirements: [" IN("k", "") "]"), NULL);
+    EXPECT_EQ(s.report.problems.count, 1);
+#undef IN
+}
+
+/* What no CRD can say is left to the status of the overlay. */
+TEST(nodeoverlays_that_never_apply_are_still_stored)
+{
+    static const char *const specs[] = {
+        "requirements: [], price: '922338'",
+        "requirements: [], priceAdjustment: '+922338'",
+        "requirements: [], capacity: {example.com/a: -1, 'not a name': 1}",
+        "requirements: [{key: k, operator: In, values: [a]}, {key: k, operator: In, values: [b]}]",
+    };
+    for (size_t i = 0; i < KV_COUNT_OF(specs); i++) {
+        AUTO_BUF yaml = { 0 };
+        AUTO_ARENA arena = { 0 };
+        AUTO_JSON_BUILD b;
+        struct report report = { .arena = &arena, .crd_only = true };
+        struct docs docs;
+        struct err err;
+        json_build_init(&b);
+        buf_addf(&yaml, "{metadata: {name: a}, spec: {%s}}", specs[i]);
+        EXPECT_OK(yaml_read(buf_str(&yaml), &docs, NULL, &err), err);
+        object_admit(&nodeoverlay_kind, &b, docs.items[0].root, NULL, &report);
+        EXPECT_EQ(report.problems.count, 0);
+        report_done(&report);
+        docs_done(&docs);
+    }
+}
+
 TEST(nodepool_check_of_long_lists_ends)
 {
     AUTO_BUF text = { 0 };

@@ -3,6 +3,11 @@
 
 #include "api/karpenter.h"
 
+/* Prices are held in ten-trillionths of a dollar an hour and capacities in thousandths, both in 64
+ * bits. An API server takes an overlay with more, and the overlay is then rejected as a whole. */
+#define OVERLAY_PRICE_DECIMALS 13
+#define OVERLAY_CAPACITY_MAX (INT64_MAX / 1000 - 1)
+
 struct nodeoverlay_spec {
     struct resources capacity;
     struct str price;            /* "0.25", absolute; absent: not set */

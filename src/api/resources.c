@@ -142,3 +142,14 @@ bool resources_exceed(const struct resources *usage, const struct resources *lim
     }
     return false;
 }
+
+json_mut *resources_json(struct json_build *b, const struct resources *r)
+{
+    json_mut *o = json_new_object(b);
+    for (uint32_t i = 0; i < r->count; i++) {
+        char text[QUANTITY_TEXT_MAX];
+        quantity_format(r->items[i].amount, text);
+        json_set(b, o, r->items[i].name, json_new_str(b, str_of(text)));
+    }
+    return o;
+}

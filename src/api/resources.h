@@ -37,3 +37,6 @@ bool resources_fit(const struct resources *request, const struct resources *tota
  * `why`, `want` is the usage and `have` the limit. */
 bool resources_exceed(const struct resources *usage, const struct resources *limits,
                       struct shortage *why);
+
+/* {"cpu": "3650m", "memory": "11Gi"} */
+json_mut *resources_json(struct json_build *b, const struct resources *r);
