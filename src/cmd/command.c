@@ -3,6 +3,7 @@
 #include "cmd/command.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -242,6 +243,17 @@ int command_unknown(struct str name, struct err *err)
         return err_set(err, ERR_INVALID, "unknown command '%.*s'; did you mean '%s'?",
                        STR_ARG(name), best->name);
     return err_set(err, ERR_INVALID, "unknown command '%.*s'", STR_ARG(name));
+}
+
+/* What does not fit in the stream's buffer is written at once, and if that fails the flush has
+ * nothing left to do: both are looked at. */
+int print_out(const struct buf *out, const char *command, int code)
+{
+    bool written = fwrite(out->p ? out->p : "", 1, out->len, stdout) == out->len;
+    if (written && fflush(stdout) == 0)
+        return code;
+    fprintf(stderr, "%s: standard output: %s\n", command, strerror(errno));
+    return EXIT_ENVIRONMENT;
 }
 
 bool colour_wanted(const struct invocation *inv, FILE *stream)

@@ -80,5 +80,9 @@ void manual_help(const struct command *command, struct buf *out, bool colour);
 void manual_page(struct buf *out);
 int manual_completion(const char *shell, struct buf *out, struct err *err);
 
+/* Write all of it to standard output: the given code then, or EXIT_ENVIRONMENT if it cannot be
+ * written, which is said on stderr. */
+int print_out(const struct buf *out, const char *command, int code);
+
 /* Is stdout a terminal that wants colour? --color and NO_COLOR decide. */
 bool colour_wanted(const struct invocation *inv, FILE *stream);

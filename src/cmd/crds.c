@@ -91,11 +91,7 @@ static int run_crds(const struct invocation *inv)
     }
     if (format == FORMAT_JSON)
         buf_addz(&out, "]}\n");
-    fwrite(out.p, 1, out.len, stdout);
-    if (fflush(stdout) == 0)
-        return EXIT_DONE;
-    perror("karve crds: standard output");
-    return EXIT_ENVIRONMENT;
+    return print_out(&out, "karve crds", EXIT_DONE);
 }
 
 static const char *const output_choices[] = { "yaml", "json", "markdown", NULL };

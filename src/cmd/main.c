@@ -5,12 +5,13 @@
 #include <signal.h>
 #include <string.h>
 
-extern const struct command validate_command, crds_command, completion_command, man_command,
-    version_command, help_command;
+extern const struct command validate_command, instance_types_command, userdata_command,
+    crds_command, completion_command, man_command, version_command, help_command;
 
 const struct command *const commands[] = {
-    &validate_command, &crds_command,    &completion_command,
-    &man_command,      &version_command, &help_command,
+    &validate_command, &instance_types_command, &userdata_command,
+    &crds_command,     &completion_command,     &man_command,
+    &version_command,  &help_command,
 };
 const size_t command_count = KV_COUNT_OF(commands);
 
@@ -25,15 +26,6 @@ const struct flag common_flags[] = {
     { .name = "help", .letter = 'h', .help = "show this help" },
 };
 const size_t common_flag_count = KV_COUNT_OF(common_flags);
-
-static int print(const struct buf *text)
-{
-    fwrite(text->p, 1, text->len, stdout);
-    if (fflush(stdout) == 0)
-        return EXIT_DONE;
-    perror("karve: standard output");
-    return EXIT_ENVIRONMENT;
-}
 
 static int complain(const struct err *err, const char *command)
 {
@@ -55,7 +47,7 @@ static int run_version(const struct invocation *inv)
                  KARVE_VERSION, KARVE_COMMIT, __VERSION__);
     else
         buf_addf(&out, "karve %s (%s)\n", KARVE_VERSION, KARVE_COMMIT);
-    return print(&out);
+    return print_out(&out, "karve", EXIT_DONE);
 }
 
 static const char *const text_or_json[] = { "text", "json", NULL };
@@ -84,7 +76,7 @@ static int run_completion(const struct invocation *inv)
     if (inv->args.count != 1)
         err_set(&err, ERR_INVALID, "expected one shell: bash, zsh or fish");
     else if (manual_completion(inv->args.items[0], &out, &err) == 0)
-        return print(&out);
+        return print_out(&out, "karve", EXIT_DONE);
     return complain(&err, "completion");
 }
 
@@ -101,7 +93,7 @@ static int run_man(const struct invocation *inv KV_UNUSED)
 {
     AUTO_BUF out = { 0 };
     manual_page(&out);
-    return print(&out);
+    return print_out(&out, "karve", EXIT_DONE);
 }
 
 const struct command man_command = {
@@ -121,7 +113,7 @@ static int show_help(const struct invocation *inv, const struct command *command
         manual_help(command, &out, colour);
     else
         manual_overview(&out, colour);
-    return print(&out);
+    return print_out(&out, "karve", EXIT_DONE);
 }
 
 static int run_help(const struct invocation *inv)

@@ -49,9 +49,10 @@ static void flag_lines(const struct flag *flags, size_t count, struct buf *out)
     for (size_t i = 0; i < count; i++) {
         AUTO_BUF left = { 0 };
         flag_left(&flags[i], &left);
-        buf_addf(out, "  %-24s ", left.p);
         if (left.len > 24)
-            buf_addf(out, "\n%27s", "");
+            buf_addf(out, "  %s\n%27s", left.p, "");
+        else
+            buf_addf(out, "  %-24s ", left.p);
         flag_right(&flags[i], out);
         buf_addc(out, '\n');
     }
@@ -62,7 +63,7 @@ void manual_overview(struct buf *out, bool colour)
     buf_addf(out, "%s\n%sUsage%s\n  karve COMMAND [flags]\n\n%sCommands%s\n", overview_intro,
              bold(colour), plain(colour), bold(colour), plain(colour));
     for (size_t i = 0; i < command_count; i++)
-        buf_addf(out, "  %s%-12s%s %s\n", bold(colour), commands[i]->name, plain(colour),
+        buf_addf(out, "  %s%-14s%s %s\n", bold(colour), commands[i]->name, plain(colour),
                  commands[i]->summary);
     buf_addf(
         out,

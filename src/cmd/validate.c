@@ -175,9 +175,7 @@ static int run_validate(const struct invocation *inv)
             if (!flag_given(inv, "quiet"))
                 print_summary(&m, &out);
         }
-        fwrite(out.p ? out.p : "", 1, out.len, stdout);
-        if (fflush(stdout) != 0)
-            code = EXIT_ENVIRONMENT;
+        code = print_out(&out, "karve validate", code);
     }
     manifests_done(&m);
     return code;

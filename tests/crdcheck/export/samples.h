@@ -516,7 +516,7 @@ static const char ec2nodeclass_base[] =
 #define SUBNET(x) SPEC("subnetSelectorTerms: [" x "]")
 #define GROUP(x) SPEC("securityGroupSelectorTerms: [" x "]")
 #define RESERVATION(x) SPEC("capacityReservationSelectorTerms: [" x "]")
-#define AMI(x) SPEC("amiFamily: Custom, amiSelectorTerms: [" x "]")
+#define AMI(x) SPEC("amiFamily: Custom, userData: '', amiSelectorTerms: [" x "]")
 #define ALIAS(x) SPEC("amiSelectorTerms: [{alias: '" x "'}]")
 #define EBS(x) SPEC("blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {" x "}}]")
 #define NICS(x) SPEC("networkInterfaces: [" x "]")
@@ -596,7 +596,8 @@ static const struct sample ec2nodeclass_samples[] = {
     { ALIAS("al2023@"), "spec.amiSelectorTerms[0].alias: \"al2023@\" is not" },
     { ALIAS("al2023@v01234567890123456789012"), "spec.amiSelectorTerms[0].alias: has 31" },
     { SPEC("amiFamily: AL2023") },
-    { SPEC("amiFamily: Custom") },
+    { SPEC("amiFamily: Custom, userData: ''") },
+    { SPEC("amiFamily: Custom"), "spec: userData is missing", WARNING },
     { SPEC("amiFamily: AL2"), "spec: amiFamily must be the family of the alias" },
     { SPEC("amiFamily: Gentoo"), "spec.amiFamily: expected one of" },
     { SPEC("amiFamily: Bottlerocket, amiSelectorTerms: [{id: ami-1}]") },
@@ -750,7 +751,7 @@ static const struct sample ec2nodeclass_samples[] = {
       OFFLINE },
     { KUBELET_OF("al2@latest", "clusterDNS: [10.0.0.1, 10.0.0.2]"),
       "spec.kubelet.clusterDNS: has 2 addresses, nodes of the family AL2 take one", OFFLINE },
-    { SPEC("amiFamily: Custom, kubelet: {topologyManagerPolicy: restricted}") },
+    { SPEC("amiFamily: Custom, userData: '', kubelet: {topologyManagerPolicy: restricted}") },
 
     /* annotations and status */
     { ANNOTATION("karve.io/userdata-order: user-managed") },
