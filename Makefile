@@ -16,16 +16,20 @@ C_FILES = $(shell git ls-files --cached --others --exclude-standard 'src/*.[ch]'
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-all: deps-build $(BUILD)/build.ninja ## build build/karve
-	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet karve
+all: deps-build $(BUILD)/build.ninja ## build build/karve, and the test tools in build/tests
+	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet karve tests/toml-decode tests/toml-encode
 
 $(BUILD)/build.ninja:
 	@$(MESON) setup $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@mkdir -p $(BUILD) && mv $(BUILD).log $(BUILD)/setup.log
 
-demo: all ## set up, build, and check and list the example cluster
+demo: all ## set up, build, check the example cluster and show what it can launch
 	@printf '\n$$ karve validate -f examples/shop --list\n\n'
 	@$(BUILD)/karve validate -f examples/shop --list
+	@printf '\n$$ karve instance-types -f examples/shop --nodepool gpu\n\n'
+	@$(BUILD)/karve instance-types -f examples/shop --nodepool gpu
+	@printf '\n$$ karve instance-types -f examples/shop --preview examples/discount.yaml\n\n'
+	@$(BUILD)/karve instance-types -f examples/shop --preview examples/discount.yaml
 
 check: deps-check $(BUILD)/build.ninja ## set up, build, and run every test
 	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet

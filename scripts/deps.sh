@@ -8,10 +8,11 @@ set -eu
 task=${1:-build}
 build='gcc libc6-dev meson ninja-build pkg-config libyyjson-dev libyaml-dev libpcre2-dev libcmocka-dev'
 case $task in
-build | check) packages=$build ;; # one build folder serves both
+build) packages=$build ;;
+check) packages="$build jq" ;; # scripts for nodes are run
 fuzz) packages="$build clang llvm" ;;
 lint) packages="$build git clang-format clang-tidy" ;;
-coverage) packages="$build gcovr" ;;
+coverage) packages="$build gcovr jq" ;;
 *)
     echo "deps.sh: unknown task '$task'; expected build, check, fuzz, lint or coverage" >&2
     exit 2
