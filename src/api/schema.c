@@ -414,6 +414,20 @@ int schema_decode(const struct schema *schema, const json_val *v, struct arena *
 
 /* --- small things about values --- */
 
+int str_pair_order(const void *a, const void *b)
+{
+    return str_cmp(((const struct str_pair *)a)->key, ((const struct str_pair *)b)->key);
+}
+
+struct str_map str_map_copy(struct arena *arena, const struct str_map *map)
+{
+    struct str_pair *items = arena_array(arena, struct str_pair, map->count);
+    for (uint32_t i = 0; i < map->count; i++)
+        items[i] = (struct str_pair){ arena_str(arena, map->items[i].key),
+                                      arena_str(arena, map->items[i].value) };
+    return (struct str_map){ items, map->count };
+}
+
 struct str str_map_get(const struct str_map *map, struct str key)
 {
     uint32_t low = 0, high = map->count;

@@ -78,6 +78,8 @@ struct any_list { /* the layout of every list and map, for code that follows a t
 };
 
 struct str str_map_get(const struct str_map *map, struct str key); /* STR_NONE if absent */
+struct str_map str_map_copy(struct arena *arena, const struct str_map *map); /* texts and all */
+int str_pair_order(const void *a, const void *b);                            /* by key, for qsort */
 
 enum field_type {
     FIELD_OPAQUE,    /* known; any JSON value; not kept */

@@ -34,15 +34,6 @@ static struct str_list copy_list(struct arena *arena, struct str_list list)
     return (struct str_list){ items, list.count };
 }
 
-static struct str_map copy_map(struct arena *arena, struct str_map map)
-{
-    struct str_pair *items = arena_array(arena, struct str_pair, map.count);
-    for (uint32_t i = 0; i < map.count; i++)
-        items[i] = (struct str_pair){ arena_str(arena, map.items[i].key),
-                                      arena_str(arena, map.items[i].value) };
-    return (struct str_map){ items, map.count };
-}
-
 /* "90s" and "1m30s" are one duration and give one text, whatever the user wrote. */
 static struct str_map copy_durations(struct arena *arena, struct str_map map)
 {
@@ -72,10 +63,10 @@ static int read_object(struct arena *arena, const json_val *root, struct kubelet
     view.has_eviction_soft_grace = json_member(root, "evictionSoftGracePeriod") != NULL;
 
     view.cluster_dns = copy_list(arena, view.cluster_dns);
-    view.system_reserved = copy_map(arena, view.system_reserved);
-    view.kube_reserved = copy_map(arena, view.kube_reserved);
-    view.eviction_hard = copy_map(arena, view.eviction_hard);
-    view.eviction_soft = copy_map(arena, view.eviction_soft);
+    view.system_reserved = str_map_copy(arena, &view.system_reserved);
+    view.kube_reserved = str_map_copy(arena, &view.kube_reserved);
+    view.eviction_hard = str_map_copy(arena, &view.eviction_hard);
+    view.eviction_soft = str_map_copy(arena, &view.eviction_soft);
     view.eviction_soft_grace = copy_durations(arena, view.eviction_soft_grace);
     *out = view;
     return 0;

@@ -195,11 +195,6 @@ static int build_reservation(const struct launch_choice *choice, struct launch_t
     return 0;
 }
 
-static int by_key(const void *a, const void *b)
-{
-    return str_cmp(((const struct str_pair *)a)->key, ((const struct str_pair *)b)->key);
-}
-
 /* Ours win: what they say is how instances are found again. */
 static void build_tags(struct arena *arena, const struct ec2nodeclass_spec *spec,
                        const struct launch_choice *choice, struct launch_template *t)
@@ -224,7 +219,7 @@ static void build_tags(struct arena *arena, const struct ec2nodeclass_spec *spec
     }
     for (size_t o = 0; o < KV_COUNT_OF(own); o++)
         tags[count++] = own[o];
-    qsort(tags, count, sizeof *tags, by_key);
+    qsort(tags, count, sizeof *tags, str_pair_order);
     t->tags = (struct str_map){ tags, count };
     t->tags_spot_request = str_eqz(choice->capacity_type, CAPACITY_SPOT);
 }

@@ -264,13 +264,8 @@ static struct overlay_pool overlay_pool_of(const struct instance_cache *cache,
 static struct overlay_pool overlay_pool_copy(struct arena *arena, const struct overlay_pool *pool)
 {
     struct overlay_pool copy = *pool; /* well-known keys outlive us, the types are the base's */
-    struct str_pair *labels = arena_array(arena, struct str_pair, pool->labels.count);
-    for (uint32_t i = 0; i < pool->labels.count; i++) {
-        labels[i].key = arena_str(arena, pool->labels.items[i].key);
-        labels[i].value = arena_str(arena, pool->labels.items[i].value);
-    }
     copy.name = arena_str(arena, pool->name);
-    copy.labels.items = labels;
+    copy.labels = str_map_copy(arena, &pool->labels);
     return copy;
 }
 

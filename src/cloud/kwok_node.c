@@ -100,13 +100,6 @@ static struct str_map built(const struct map_builder *m)
     return (struct str_map){ m->items, m->count };
 }
 
-static struct str_map map_copy(struct arena *arena, const struct str_map *from)
-{
-    struct map_builder m = builder_new(arena, from->count);
-    put_copies(&m, arena, from);
-    return built(&m);
-}
-
 /* Six decimals, as the viewer that reads it prints them. */
 static struct str price_text(struct arena *arena, usd_hour price)
 {
@@ -233,7 +226,7 @@ void kwok_instance_of_claim(struct arena *arena, const struct nodeclaim *claim,
         .provider_id = arena_str(arena, status->provider_id),
         .claim_name = arena_str(arena, claim->object.meta.name),
         .image_id = STR(""),
-        .labels = map_copy(arena, &claim->object.meta.labels),
+        .labels = str_map_copy(arena, &claim->object.meta.labels),
         .annotations = instance_annotations(arena, claim),
         .capacity = resources_copy(arena, &status->capacity),
         .allocatable = resources_copy(arena, &status->allocatable),
@@ -254,8 +247,8 @@ void kwok_instance_of_node(struct arena *arena, const struct node *node, struct 
         .node_name = arena_str(arena, meta->name),
         .claim_name = claim.p ? arena_str(arena, claim) : STR(""),
         .image_id = STR(""),
-        .labels = map_copy(arena, &meta->labels),
-        .annotations = map_copy(arena, &meta->annotations),
+        .labels = str_map_copy(arena, &meta->labels),
+        .annotations = str_map_copy(arena, &meta->annotations),
         .capacity = resources_copy(arena, &node->status.capacity),
         .allocatable = resources_copy(arena, &node->status.allocatable),
         .created_us = meta->created_us,
@@ -270,8 +263,8 @@ void kwok_instance_copy(struct arena *arena, const struct instance *from, struct
         .node_name = arena_str(arena, from->node_name),
         .claim_name = arena_str(arena, from->claim_name),
         .image_id = STR(""),
-        .labels = map_copy(arena, &from->labels),
-        .annotations = map_copy(arena, &from->annotations),
+        .labels = str_map_copy(arena, &from->labels),
+        .annotations = str_map_copy(arena, &from->annotations),
         .capacity = resources_copy(arena, &from->capacity),
         .allocatable = resources_copy(arena, &from->allocatable),
         .created_us = from->created_us,

@@ -1,6 +1,7 @@
 /* What is to be shown: manifests, catalogue and cache put together as the controller does it, and
  * each pool's requirements applied to its types.
  */
+#include "cmd/inputs.h"
 #include "cmd/instance_types_inner.h"
 
 #include "api/kinds.h"
@@ -8,7 +9,6 @@
 
 #include <string.h>
 
-#define PATHS_MAX 4096
 #define REQUIREMENT_ARGS_MAX 100
 
 static int complain(int code, const char *fmt, ...) KV_PRINTF(2, 3);
@@ -30,15 +30,7 @@ static int read_manifests(struct manifests *m, const char *const *paths, size_t 
     struct err err;
     if (manifests_load(m, paths, count, &err) < 0)
         return complain(EXIT_ENVIRONMENT, "%s", err.text);
-    vec_each(&m->problems, struct manifest_problem, p) {
-        AUTO_BUF line = { 0 };
-        if (p->severity != PROBLEM_ERROR)
-            continue; /* karve validate tells the rest */
-        manifest_problem_format(p, &line);
-        fprintf(stderr, "%s\n", line.p);
-    }
-    if (m->problems_dropped)
-        fprintf(stderr, "and %zu more problems\n", m->problems_dropped);
+    print_problems(m, false, false); /* karve validate tells the rest */
     return m->error_count ? EXIT_NO : EXIT_DONE;
 }
 

@@ -5,8 +5,6 @@
 
 #include <unistd.h>
 
-#define PATHS_MAX 4096
-
 /* --- for scripts --- */
 
 static json_mut *json_parts(struct json_build *b, const struct boot_text *text)
@@ -141,7 +139,7 @@ static int run_diff(const struct invocation *inv, struct userdata_settings *sett
         userdata_fail(&err, EXIT_USAGE, "--diff compares; --explain and --base64 print one text");
         return complain(&err, EXIT_USAGE);
     }
-    settings->placeholders = true;
+    settings->stand_ins = true;
     paths[path_count] = inv->args.items[0];
     int code = userdata_render(&old, settings, paths, path_count + 1, &err);
     if (code != EXIT_DONE)
@@ -160,17 +158,16 @@ static int run_userdata(const struct invocation *inv)
 {
     AUTO_ARENA arena = { 0 };
     const char *paths[PATHS_MAX + 1];
-    size_t count = flag_values(inv, "filename", paths, PATHS_MAX);
+    bool diff = flag_given(inv, "diff"); /* then the arguments are the two sides */
+    size_t count = diff ? flag_values(inv, "filename", paths, PATHS_MAX) : input_paths(inv, paths);
     struct userdata_settings settings;
     struct err err = { 0 };
 
     int code = userdata_settings_read(inv, &arena, &settings, &err);
     if (code != EXIT_DONE)
         return complain(&err, code);
-    if (flag_given(inv, "diff"))
+    if (diff)
         return run_diff(inv, &settings, paths, count);
-    for (size_t i = 0; i < inv->args.count && count < PATHS_MAX; i++)
-        paths[count++] = inv->args.items[i];
     if (!count) {
         userdata_fail(&err, EXIT_USAGE,
                       "nothing to read; name the manifest of a node class with -f (- is standard "

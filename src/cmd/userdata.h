@@ -5,9 +5,8 @@
  */
 #pragma once
 
-#include "cmd/command.h"
+#include "cmd/inputs.h"
 
-#include "api/manifest.h"
 #include "bootstrap/allocatable.h"
 #include "bootstrap/ami.h"
 #include "bootstrap/boot.h"
@@ -25,7 +24,7 @@ struct userdata_settings {
     const char *nodeclass, *nodepool;              /* NULL: the only one */
     /* What is missing of the cluster is written as a word in its place: for a comparison it does not
      * matter. */
-    bool placeholders;
+    bool stand_ins;
 };
 
 int userdata_settings_read(const struct invocation *inv, struct arena *arena,

@@ -170,11 +170,6 @@ static void label_set(struct labels *labels, struct str key, struct str value)
     vec_push(&labels->items, (struct str_pair){ key, value });
 }
 
-static int by_key(const void *a, const void *b)
-{
-    return str_cmp(((const struct str_pair *)a)->key, ((const struct str_pair *)b)->key);
-}
-
 /* The only value that a requirement of the pool leaves; STR_NONE if there are others. */
 static struct str only_value(const struct nodepool *pool, struct str key)
 {
@@ -221,7 +216,7 @@ static struct str_map node_labels(struct userdata *u, const struct userdata_sett
     for (uint32_t i = 0; i < s->labels.count; i++)
         label_set(&labels, s->labels.items[i].key, s->labels.items[i].value);
 
-    qsort(labels.items.items, labels.items.count, sizeof *labels.items.items, by_key);
+    qsort(labels.items.items, labels.items.count, sizeof *labels.items.items, str_pair_order);
     struct str_pair *items = arena_array(&u->arena, struct str_pair, labels.items.count);
     memcpy(items, labels.items.items, labels.items.count * sizeof *items);
     struct str_map map = { items, (uint32_t)labels.items.count };
@@ -248,19 +243,19 @@ static taint_list node_taints(struct userdata *u, const struct userdata_settings
 
 /* --- the cluster --- */
 
-static int check_cluster(const struct family *family, bool placeholders,
-                         struct boot_cluster *cluster, struct err *err)
+static int check_cluster(const struct family *family, bool stand_ins, struct boot_cluster *cluster,
+                         struct err *err)
 {
     const struct {
         struct str *value;
         bool needed;
         const char *flag;
-        struct str placeholder;
+        struct str stand_in;
     } rows[] = {
         { &cluster->name, family->needs_cluster, "--cluster-name", STR("CLUSTER_NAME") },
         { &cluster->endpoint, family->needs_cluster, "--cluster-endpoint",
           STR("https://CLUSTER_ENDPOINT") },
-        { &cluster->ca, family->needs_cluster && placeholders, "--cluster-ca", STR("CLUSTER_CA") },
+        { &cluster->ca, family->needs_cluster && stand_ins, "--cluster-ca", STR("CLUSTER_CA") },
         { &cluster->service_cidr, family->needs_service_cidr, "--service-cidr",
           STR("SERVICE_CIDR") },
     };
@@ -268,8 +263,8 @@ static int check_cluster(const struct family *family, bool placeholders,
     for (size_t i = 0; i < KV_COUNT_OF(rows); i++) {
         if (!rows[i].needed || rows[i].value->len)
             continue;
-        if (placeholders)
-            *rows[i].value = rows[i].placeholder;
+        if (stand_ins)
+            *rows[i].value = rows[i].stand_in;
         else
             buf_addf(&missing, "%s%s", missing.len ? ", " : "", rows[i].flag);
     }
@@ -372,7 +367,7 @@ static int count_pods(struct userdata *u, const struct userdata_settings *s, str
     } else if (s->maybe_draft) {
         take_draft(u, s->maybe_draft);
     }
-    if (!u->max_pods.set && u->boot.family != AMI_FAMILY_CUSTOM && !s->placeholders)
+    if (!u->max_pods.set && u->boot.family != AMI_FAMILY_CUSTOM && !s->stand_ins)
         vec_push(&u->warnings, STR("how many pods the node takes is not known and left out; "
                                    "--instance-type or --max-pods says it"));
     return EXIT_DONE;
@@ -401,11 +396,7 @@ static int load(struct userdata *u, const struct userdata_settings *s, const cha
 {
     if (manifests_load(&u->manifests, paths, path_count, err) < 0)
         return EXIT_ENVIRONMENT;
-    vec_each(&u->manifests.problems, struct manifest_problem, p) {
-        AUTO_BUF line = { 0 };
-        manifest_problem_format(p, &line);
-        fprintf(stderr, "%s\n", line.p);
-    }
+    print_problems(&u->manifests, true, false);
     if (u->manifests.error_count)
         return userdata_fail(err, EXIT_NO, "the manifests are not valid");
     int code = choose_pool(u, s, err);
@@ -464,7 +455,7 @@ int userdata_render(struct userdata *u, const struct userdata_settings *settings
     cluster = arena_new(&u->arena, struct boot_cluster);
     *cluster = settings->cluster;
     u->boot = boot_of(u, settings, cluster);
-    code = check_cluster(family_of(u->boot.family), settings->placeholders, cluster, err);
+    code = check_cluster(family_of(u->boot.family), settings->stand_ins, cluster, err);
     if (code != EXIT_DONE)
         return code;
     if (kubelet_config_read(&u->arena, u->class_->spec.kubelet, u->boot.family, &u->kubelet, err) <

@@ -117,11 +117,6 @@ static const char *pair_problem(struct str key, struct str value)
     return problem ? problem : label_value_problem(value);
 }
 
-static int by_key(const void *a, const void *b)
-{
-    return str_cmp(((const struct str_pair *)a)->key, ((const struct str_pair *)b)->key);
-}
-
 static int read_labels(const struct invocation *inv, struct arena *arena, struct str_map *out,
                        struct err *err)
 {
@@ -138,7 +133,7 @@ static int read_labels(const struct invocation *inv, struct arena *arena, struct
             return userdata_fail(err, EXIT_USAGE, "--label %s: %s", STR_SHOWN(str_of(texts[i])),
                                  wrong);
     }
-    qsort(items, count, sizeof *items, by_key);
+    qsort(items, count, sizeof *items, str_pair_order);
     for (size_t i = 1; i < count; i++) {
         if (str_eq(items[i].key, items[i - 1].key))
             return userdata_fail(err, EXIT_USAGE, "--label %s: given twice",

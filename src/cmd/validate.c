@@ -1,36 +1,13 @@
 /* karve validate: read manifests, say everything that is wrong with them. */
-#include "cmd/command.h"
+#include "cmd/inputs.h"
 #include "cmd/table.h"
 
 #include "api/describe.h"
-#include "api/manifest.h"
 #include "base/map.h"
 
 #include <string.h>
 
-#define PATHS_MAX 4096
-
-static bool collect_paths(const struct invocation *inv, const char **paths, size_t *count)
-{
-    *count = flag_values(inv, "filename", paths, PATHS_MAX);
-    for (size_t i = 0; i < inv->args.count && *count < PATHS_MAX; i++)
-        paths[(*count)++] = inv->args.items[i];
-    return *count > 0;
-}
-
 /* --- for people --- */
-
-static void print_problems(const struct manifests *m, bool colour)
-{
-    vec_each(&m->problems, struct manifest_problem, p) {
-        AUTO_BUF line = { 0 };
-        manifest_problem_format(p, &line);
-        const char *tint = p->severity == PROBLEM_ERROR ? "\033[31m" : "\033[33m";
-        fprintf(stderr, "%s%s%s\n", colour ? tint : "", line.p, colour ? "\033[0m" : "");
-    }
-    if (m->problems_dropped)
-        fprintf(stderr, "and %zu more problems\n", m->problems_dropped);
-}
 
 static void print_list(const struct manifests *m, struct buf *out, bool colour)
 {
@@ -143,12 +120,12 @@ static void print_json(const struct manifests *m, struct buf *out)
 static int run_validate(const struct invocation *inv)
 {
     const char *paths[PATHS_MAX];
-    size_t path_count;
+    size_t path_count = input_paths(inv, paths);
     struct manifests m;
     struct err err;
     AUTO_BUF out = { 0 };
 
-    if (!collect_paths(inv, paths, &path_count)) {
+    if (!path_count) {
         fprintf(stderr, "karve validate: nothing to read; name files or folders with -f (- is "
                         "standard input)\n");
         return EXIT_USAGE;
@@ -167,7 +144,7 @@ static int run_validate(const struct invocation *inv)
         if (strcmp(flag_value(inv, "output"), "json") == 0) {
             print_json(&m, &out);
         } else {
-            print_problems(&m, colour_wanted(inv, stderr));
+            print_problems(&m, true, colour_wanted(inv, stderr));
             if (flag_given(inv, "list")) {
                 print_list(&m, &out, colour_wanted(inv, stdout));
                 buf_addc(&out, '\n');
