@@ -17,13 +17,18 @@ static struct str text_cut(struct str s, size_t max)
     return (struct str){ s.p, max };
 }
 
-static bool is_plain(struct str name)
+static bool is_line(struct str text)
 {
-    for (size_t i = 0; i < name.len; i++) {
-        if ((unsigned char)name.p[i] <= ' ' || name.p[i] == 0x7f)
+    for (size_t i = 0; i < text.len; i++) {
+        if ((unsigned char)text.p[i] < ' ' || text.p[i] == 0x7f)
             return false;
     }
-    return name.len > 0;
+    return true;
+}
+
+static bool is_plain(struct str name)
+{
+    return name.len > 0 && is_line(name) && str_find(name, ' ') < 0;
 }
 
 static void name_add(struct str name, bool quoted, struct buf *out)
@@ -40,6 +45,11 @@ static void name_add(struct str name, bool quoted, struct buf *out)
 void name_format(struct str name, struct buf *out)
 {
     name_add(name, name.len > 0 && !is_plain(name), out);
+}
+
+void message_format(struct str message, struct buf *out)
+{
+    name_add(message, !is_line(message), out);
 }
 
 static void path_add(const struct path *path, struct buf *out)

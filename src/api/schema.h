@@ -245,6 +245,8 @@ void path_format(const struct path *path, struct buf *out); /* spec.taints[1].ke
 /* Names come from outside: in a message one is cut to a length, and quoted if it would break the
  * line. */
 void name_format(struct str name, struct buf *out);
+/* Likewise for a sentence, a condition's message say, in which blanks are plain. */
+void message_format(struct str message, struct buf *out);
 
 enum severity { PROBLEM_ERROR, PROBLEM_WARNING };
 
