@@ -23,13 +23,22 @@ $(BUILD)/build.ninja:
 	@$(MESON) setup $(BUILD) >$(BUILD).log 2>&1 || { cat $(BUILD).log; rm -f $(BUILD).log; exit 1; }
 	@mkdir -p $(BUILD) && mv $(BUILD).log $(BUILD)/setup.log
 
-demo: all ## set up, build, check the example cluster and show what it can launch
-	@printf '\n$$ karve validate -f examples/shop --list\n\n'
-	@$(BUILD)/karve validate -f examples/shop --list
-	@printf '\n$$ karve instance-types -f examples/shop --nodepool gpu\n\n'
+DEMO_EXPLAIN = -f examples/shop/nodepools.yaml -f examples/shop/nodeclasses.yaml -f examples/too-big.yaml --explain reindex
+
+demo: all ## set up, build, check the example cluster and plan its nodes
+	@printf '\n# A web shop as its operators keep it: is it valid?\n'
+	@printf '$$ karve validate -f examples/shop\n\n'
+	@$(BUILD)/karve validate -f examples/shop
+	@printf '\n# What can its GPU pool launch?\n'
+	@printf '$$ karve instance-types -f examples/shop --nodepool gpu\n\n'
 	@$(BUILD)/karve instance-types -f examples/shop --nodepool gpu
-	@printf '\n$$ karve instance-types -f examples/shop --preview examples/discount.yaml\n\n'
-	@$(BUILD)/karve instance-types -f examples/shop --preview examples/discount.yaml
+	@printf '\n# What would be launched for all of it, and what does that cost?\n'
+	@printf '$$ karve plan -f examples/shop --check\n\n'
+	@$(BUILD)/karve plan -f examples/shop --check
+	@printf '\n# And a pod that asks for too much: why does it fit nowhere?\n'
+	@printf '$$ karve plan %s\n\n' "$(DEMO_EXPLAIN)"
+	@$(BUILD)/karve plan $(DEMO_EXPLAIN) || test $$? -eq 1
+	@printf '\nA page with every node drawn: karve plan -f examples/shop -o html >plan.html\n'
 
 check: deps-check $(BUILD)/build.ninja ## set up, build, and run every test
 	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet

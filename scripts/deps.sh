@@ -9,10 +9,10 @@ task=${1:-build}
 build='gcc libc6-dev meson ninja-build pkg-config libyyjson-dev libyaml-dev libpcre2-dev libcmocka-dev'
 case $task in
 build) packages=$build ;;
-check) packages="$build jq" ;; # scripts for nodes are run
+check) packages="$build jq chromium" ;; # scripts for nodes are run, pages are opened
 fuzz) packages="$build clang llvm" ;;
 lint) packages="$build git clang-format clang-tidy" ;;
-coverage) packages="$build gcovr jq" ;;
+coverage) packages="$build gcovr jq chromium" ;;
 *)
     echo "deps.sh: unknown task '$task'; expected build, check, fuzz, lint or coverage" >&2
     exit 2

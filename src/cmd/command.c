@@ -245,6 +245,17 @@ int command_unknown(struct str name, struct err *err)
     return err_set(err, ERR_INVALID, "unknown command '%.*s'", STR_ARG(name));
 }
 
+int print_complaint(const char *name, int code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fprintf(stderr, "karve %s: ", name);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+    return code;
+}
+
 /* What does not fit in the stream's buffer is written at once, and if that fails the flush has
  * nothing left to do: both are looked at. */
 int print_out(const struct buf *out, const char *command, int code)

@@ -83,6 +83,8 @@ int manual_completion(const char *shell, struct buf *out, struct err *err);
 /* Write all of it to standard output: the given code then, or EXIT_ENVIRONMENT if it cannot be
  * written, which is said on stderr. */
 int print_out(const struct buf *out, const char *command, int code);
+/* "karve NAME: ..." on stderr; gives the code back. */
+int print_complaint(const char *name, int code, const char *fmt, ...) KV_PRINTF(3, 4);
 
 /* Is stdout a terminal that wants colour? --color and NO_COLOR decide. */
 bool colour_wanted(const struct invocation *inv, FILE *stream);

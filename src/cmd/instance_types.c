@@ -43,7 +43,6 @@ static int run_instance_types(const struct invocation *inv)
 
 static const char *const output_choices[] = { "table", "wide", "json", NULL };
 static const char *const sort_choices[] = { "price", "name", "cpu", "memory", NULL };
-static const char *const gate_choices[] = { "true", "false", NULL };
 
 static const struct flag flags[] = {
     { .name = "filename",
@@ -70,19 +69,7 @@ static const struct flag flags[] = {
       .value = "PATH",
       .help = "show what the NodeOverlays in this file would change instead",
       .files = true },
-    { .name = "catalogue",
-      .value = "PATH",
-      .help = "instance types from this file instead of the built-in catalogue",
-      .files = true },
-    { .name = "region",
-      .value = "NAME",
-      .help = "whose zones and prices the built-in catalogue shows",
-      .dflt = CATALOGUE_REGION },
-    { .name = "node-overlay",
-      .value = "BOOL",
-      .help = "the feature gate; without it overlays are not looked at",
-      .dflt = "true",
-      .choices = gate_choices },
+    TYPES_LOAD_FLAGS,
     { .name = "output",
       .letter = 'o',
       .value = "FORMAT",

@@ -5,11 +5,7 @@
  */
 #pragma once
 
-#include "api/manifest.h"
-#include "api/nodepool.h"
-#include "cloud/catalogue.h"
-#include "cloud/instance_cache.h"
-#include "cmd/command.h"
+#include "cmd/types_load.h"
 
 /* One thing that is asked of a type: by the pool, by a label of its template, or by --requirement. */
 struct ask {
@@ -18,14 +14,16 @@ struct ask {
 };
 
 struct pool_view {
-    const struct nodepool *pool;              /* in the listing's arena if nobody wrote one */
-    struct str name;                          /* "": no NodePool, the whole catalogue */
-    bool shown;                               /* --nodepool did not pick another */
-    bool has_class;                           /* its node class is among the manifests */
-    bool of_ec2;                              /* its types are the built-in ones of EC2 */
-    const struct ec2nodeclass *maybe_class;   /* and then they are of this class */
-    const struct instance_types *raw, *types; /* before and after overlays; one reference each */
+    /* As in struct loaded_pool, whose references they are. */
+    const struct nodepool *pool; /* in the listing's arena if nobody wrote one */
+    const struct instance_types *raw, *types;
     struct str_list well_known;
+    bool of_ec2;
+    const struct ec2nodeclass *maybe_class; /* if it is one */
+
+    struct str name;      /* "": no NodePool, the whole catalogue */
+    bool has_class;       /* its node class is among the manifests */
+    bool shown;           /* --nodepool did not pick another */
     VEC(struct ask) asks; /* by key, in the order given */
     struct requirements wanted;
     /* Why no type at all can be had: --requirement asks for what the pool rules out. "" if not so. */
@@ -40,14 +38,9 @@ struct pool_view {
 struct listing {
     struct arena arena;
     struct manifests manifests, preview; /* of -f, and of --preview */
-    struct catalogue *catalogue;
-    struct instance_cache *cache;
-    const char *catalogue_path;  /* NULL: the built-in one */
-    bool node_overlays;          /* the feature gate */
-    VEC(struct pool_view) pools; /* in the order in which they are tried */
-    VEC(const struct nodeoverlay *) overlays;
+    struct loaded_types loaded;
+    VEC(struct pool_view) pools;                /* one for each that is loaded, in that order */
     VEC(const struct nodeoverlay *) candidates; /* of --preview */
-    struct overlay_evaluation evaluation;
 };
 
 /* An enum exit_code; what is wrong has been said on stderr. On EXIT_DONE the listing is whole.
@@ -58,7 +51,6 @@ void listing_done(struct listing *l);
 void listing_place_format(const struct listing *l, const struct nodeoverlay *overlay,
                           struct buf *out);
 uint32_t listing_rejected(const struct listing *l); /* overlays that are invalid or in conflict */
-struct overlay_pool listing_overlay_pool(const struct pool_view *view);
 
 /* --- instance_types_why.c --- */
 
@@ -96,6 +88,3 @@ bool preview_json(struct listing *l, struct buf *out);
 /* "ZONES us-east-1*": what all zones of these pools begin with, and how long it is. */
 const char *zones_heading(const struct pool_view *views, size_t count, struct arena *arena,
                           size_t *prefix);
-/* For tables: four decimals, "0.0416"; more where these say nothing. */
-struct str price_text(struct arena *arena, usd_hour price);
-const char *overlay_state_word(enum overlay_state state); /* "accepted", "invalid", "conflict" */

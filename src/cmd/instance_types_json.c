@@ -4,33 +4,6 @@
 #include "api/resources.h"
 #include "cmd/requirement_arg.h"
 
-static json_mut *json_strings(struct json_build *b, struct str_list list)
-{
-    json_mut *array = json_new_array(b);
-    for (uint32_t i = 0; i < list.count; i++)
-        json_push(b, array, json_new_str(b, list.items[i]));
-    return array;
-}
-
-static json_mut *json_requirements(struct json_build *b, const struct requirements *set,
-                                   struct arena *arena)
-{
-    expression_list list = requirements_to_expressions(arena, set);
-    json_mut *array = json_new_array(b);
-    for (uint32_t i = 0; i < list.count; i++) {
-        const struct expression *e = &list.items[i];
-        json_mut *o = json_new_object(b);
-        json_set_str(b, o, "key", e->key);
-        json_set_str(b, o, "operator", str_of(requirement_op_names[e->op - OP_IN]));
-        if (e->values.count)
-            json_set(b, o, STR("values"), json_strings(b, e->values));
-        if (e->min_values.set)
-            json_set_i64(b, o, "minValues", e->min_values.value);
-        json_push(b, array, o);
-    }
-    return array;
-}
-
 static void set_amount(struct json_build *b, json_mut *type, const json_mut *capacity,
                        const char *name)
 {
@@ -186,8 +159,9 @@ static json_mut *json_overlay(struct json_build *b, const struct overlay_verdict
 static json_mut *json_catalogue(struct json_build *b, const struct listing *l)
 {
     json_mut *o = json_new_object(b);
-    json_set_str(b, o, "source", l->catalogue_path ? str_of(l->catalogue_path) : STR("built-in"));
-    if (!l->catalogue_path)
+    json_set_str(b, o, "source",
+                 l->loaded.catalogue_path ? str_of(l->loaded.catalogue_path) : STR("built-in"));
+    if (!l->loaded.catalogue_path)
         json_set_str(b, o, "date", STR(CATALOGUE_DATE));
     return o;
 }
@@ -202,8 +176,8 @@ void listing_json(const struct listing *l, enum sort_by sort, struct buf *out)
         if (view->shown)
             json_push(&b, pools, json_pool(&b, view, sort));
     }
-    for (uint32_t i = 0; i < l->evaluation.verdicts.count; i++)
-        json_push(&b, overlays, json_overlay(&b, &l->evaluation.verdicts.items[i]));
+    for (uint32_t i = 0; i < l->loaded.evaluation.verdicts.count; i++)
+        json_push(&b, overlays, json_overlay(&b, &l->loaded.evaluation.verdicts.items[i]));
     json_set(&b, root, STR("catalogue"), json_catalogue(&b, l));
     json_set(&b, root, STR("nodePools"), pools);
     json_set(&b, root, STR("overlays"), overlays);

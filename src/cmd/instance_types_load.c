@@ -11,45 +11,23 @@
 
 #define REQUIREMENT_ARGS_MAX 100
 
-static int complain(int code, const char *fmt, ...) KV_PRINTF(2, 3);
-static int complain(int code, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    fputs("karve instance-types: ", stderr);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
-    va_end(args);
-    return code;
-}
-
 /* --- manifests --- */
 
 static int read_manifests(struct manifests *m, const char *const *paths, size_t count)
 {
     struct err err;
     if (manifests_load(m, paths, count, &err) < 0)
-        return complain(EXIT_ENVIRONMENT, "%s", err.text);
+        return print_complaint("instance-types", EXIT_ENVIRONMENT, "%s", err.text);
     print_problems(m, false, false); /* karve validate tells the rest */
     return m->error_count ? EXIT_NO : EXIT_DONE;
-}
-
-static int by_pool_order(const void *a, const void *b)
-{
-    return nodepool_order(((const struct pool_view *)a)->pool, ((const struct pool_view *)b)->pool);
 }
 
 static void collect(struct listing *l)
 {
     vec_each(&l->manifests.items, struct manifest, item) {
-        if (item->kind == &nodepool_kind)
-            vec_push(&l->pools,
-                     (struct pool_view){ .pool = nodepool_of(item->object), .name = item->name });
-        else if (item->kind == &nodeoverlay_kind)
-            vec_push(&l->overlays, nodeoverlay_of(item->object));
+        if (item->object)
+            loaded_types_collect(&l->loaded, item->object);
     }
-    if (l->pools.count)
-        qsort(l->pools.items, l->pools.count, sizeof *l->pools.items, by_pool_order);
 }
 
 /* Without a NodePool: one that asks for nothing. */
@@ -62,37 +40,41 @@ static void add_nameless_pool(struct listing *l, size_t path_count)
     pool->object.meta.name = STR("");
     pool->spec.template.spec.node_class_ref =
         (struct node_class_ref){ STR(AWS_GROUP), STR("EC2NodeClass"), STR("") };
-    vec_push(&l->pools, (struct pool_view){ .pool = pool, .name = STR("") });
+    loaded_types_collect(&l->loaded, &pool->object);
 }
 
-static int pick_pools(struct listing *l, const struct invocation *inv)
+/* Is there the pool that --nodepool asks for? */
+static int check_pick(struct listing *l, const struct invocation *inv)
 {
     const char *wanted = flag_value(inv, "nodepool");
     struct str near = STR_NONE;
     size_t near_distance = SIZE_MAX;
-    bool found = false;
-    vec_each(&l->pools, struct pool_view, view) {
-        view->shown = !wanted || str_eqz(view->name, wanted);
-        found |= view->shown;
-        size_t distance = wanted ? str_distance(str_of(wanted), view->name, 3) : 0;
+    bool found = !wanted;
+    vec_each(&l->loaded.pools, struct loaded_pool, p) {
+        struct str name = p->pool->object.meta.name;
+        found |= wanted && str_eqz(name, wanted);
+        size_t distance = wanted ? str_distance(str_of(wanted), name, 3) : 0;
         if (distance <= 3 && distance < near_distance) {
-            near = view->name;
+            near = name;
             near_distance = distance;
         }
     }
     if (found)
         return EXIT_DONE;
     if (!flag_given(inv, "filename"))
-        return complain(EXIT_USAGE, "--nodepool %s: name its manifests with -f",
-                        STR_SHOWN(str_of(wanted)));
+        return print_complaint("instance-types", EXIT_USAGE,
+                               "--nodepool %s: name its manifests with -f",
+                               STR_SHOWN(str_of(wanted)));
     if (near.len)
-        return complain(EXIT_USAGE, "there is no NodePool %s; did you mean %s?",
-                        STR_SHOWN(str_of(wanted)), STR_SHOWN(near));
+        return print_complaint("instance-types", EXIT_USAGE,
+                               "there is no NodePool %s; did you mean %s?",
+                               STR_SHOWN(str_of(wanted)), STR_SHOWN(near));
     AUTO_BUF names = { 0 };
-    vec_each(&l->pools, struct pool_view, view)
-        buf_addf(&names, "%s%.*s", names.len ? ", " : "", STR_ARG(view->name));
-    return complain(EXIT_USAGE, "there is no NodePool %s; there %s %s", STR_SHOWN(str_of(wanted)),
-                    l->pools.count > 1 ? "are" : "is", names.len ? names.p : "none");
+    vec_each(&l->loaded.pools, struct loaded_pool, p)
+        buf_addf(&names, "%s%.*s", names.len ? ", " : "", STR_ARG(p->pool->object.meta.name));
+    return print_complaint("instance-types", EXIT_USAGE, "there is no NodePool %s; there %s %s",
+                           STR_SHOWN(str_of(wanted)), l->loaded.pools.count > 1 ? "are" : "is",
+                           names.len ? names.p : "none");
 }
 
 static int read_preview(struct listing *l, const char *path)
@@ -105,67 +87,11 @@ static int read_preview(struct listing *l, const char *path)
             vec_push(&l->candidates, nodeoverlay_of(item->object));
     }
     if (!l->candidates.count)
-        return complain(EXIT_NO, "there is no NodeOverlay in %s", path);
+        return print_complaint("instance-types", EXIT_NO, "there is no NodeOverlay in %s", path);
     return EXIT_DONE;
 }
 
-/* --- the catalogue --- */
-
-static const struct object *find_class(void *ctx, const struct node_class_ref *ref)
-{
-    const struct listing *l = ctx;
-    vec_each(&l->manifests.items, struct manifest, item) {
-        if (item->object && str_eqz(ref->kind, item->kind->name) &&
-            str_eqz(ref->group, item->kind->group) && str_eq(ref->name, item->name))
-            return item->object;
-    }
-    return NULL;
-}
-
-static int open_catalogue(struct listing *l, const struct invocation *inv)
-{
-    const char *region = flag_value(inv, "region");
-    struct err err;
-    l->catalogue_path = flag_value(inv, "catalogue");
-    struct catalogue_options options = { .region = str_of(region),
-                                         .maybe_path = l->catalogue_path,
-                                         .maybe_class = find_class,
-                                         .class_ctx = l };
-    if (catalogue_new(options, &l->catalogue, &err) == 0)
-        return EXIT_DONE;
-    if (err.kind != ERR_INVALID)
-        return complain(EXIT_ENVIRONMENT, "%s", err.text);
-    return complain(catalogue_region_find(str_of(region)) ? EXIT_NO : EXIT_USAGE, "%s", err.text);
-}
-
-static void find_classes(struct listing *l)
-{
-    vec_each(&l->pools, struct pool_view, view) {
-        const struct node_class_ref *ref = &view->pool->spec.template.spec.node_class_ref;
-        const struct object *class_ = find_class(l, ref);
-        view->has_class = class_ != NULL;
-        view->of_ec2 = !l->catalogue_path && !str_eqz(ref->group, KWOK_GROUP);
-        if (class_ && class_->kind == &ec2nodeclass_kind)
-            view->maybe_class = ec2nodeclass_of(class_);
-        if (view->name.len && view->shown && !view->has_class && view->of_ec2)
-            fprintf(stderr,
-                    "NodePool/%.*s: %.*s/%.*s is not among the manifests: its defaults are "
-                    "assumed\n",
-                    STR_ARG(view->name), STR_ARG(ref->kind), STR_ARG(ref->name));
-    }
-}
-
 /* --- overlays --- */
-
-struct overlay_pool listing_overlay_pool(const struct pool_view *view)
-{
-    return (struct overlay_pool){
-        .name = view->name,
-        .labels = view->pool->spec.template.meta.labels,
-        .types = view->raw,
-        .well_known = view->well_known,
-    };
-}
 
 static const struct manifest *manifest_of(const struct manifests *m, const struct object *object)
 {
@@ -185,72 +111,56 @@ void listing_place_format(const struct listing *l, const struct nodeoverlay *ove
     buf_addf(out, "%s:%u: ", m->file->path, m->pos.line);
 }
 
-/* What the owner of an overlay should know of it; accepted and of use is nothing. */
-static void report_verdict(const struct listing *l, const struct overlay_verdict *v)
+static void report_overlays(const struct listing *l)
 {
-    AUTO_BUF place = { 0 };
-    struct str name = v->overlay->object.meta.name;
-    listing_place_format(l, v->overlay, &place);
-    if (v->state != OVERLAY_ACCEPTED)
-        fprintf(stderr, "%sNodeOverlay/%.*s: rejected (%s): %.*s\n", place.p, STR_ARG(name),
-                overlay_state_word(v->state), STR_ARG(v->message));
-    else if (v->type_count == 0)
-        fprintf(stderr, "%sNodeOverlay/%.*s: matches no instance type\n", place.p, STR_ARG(name));
-}
-
-/* Over all pools, also those that are not shown: a conflict anywhere rejects an overlay. */
-static void evaluate_overlays(struct listing *l)
-{
-    AUTO_OVERLAY_SET set = overlay_set_new(l->overlays.items, (uint32_t)l->overlays.count, 1);
-    struct overlay_pool *pools = arena_array(&l->arena, struct overlay_pool, l->pools.count);
-    for (size_t i = 0; i < l->pools.count; i++)
-        pools[i] = listing_overlay_pool(&l->pools.items[i]);
-    overlay_set_evaluate(set, pools, (uint32_t)l->pools.count, &l->arena, &l->evaluation);
-    instance_cache_set_overlays(l->cache, l->evaluation.accepted);
-    for (uint32_t i = 0; i < l->evaluation.verdicts.count; i++)
-        report_verdict(l, &l->evaluation.verdicts.items[i]);
+    for (uint32_t i = 0; i < l->loaded.evaluation.verdicts.count; i++) {
+        const struct overlay_verdict *v = &l->loaded.evaluation.verdicts.items[i];
+        AUTO_BUF place = { 0 }, text = { 0 };
+        listing_place_format(l, v->overlay, &place);
+        if (overlay_verdict_format(v, &text))
+            fprintf(stderr, "%s%s\n", place.p, text.p);
+    }
 }
 
 uint32_t listing_rejected(const struct listing *l)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < l->evaluation.verdicts.count; i++)
-        count += l->evaluation.verdicts.items[i].state != OVERLAY_ACCEPTED;
+    for (uint32_t i = 0; i < l->loaded.evaluation.verdicts.count; i++)
+        count += l->loaded.evaluation.verdicts.items[i].state != OVERLAY_ACCEPTED;
     return count;
 }
 
-/* --- types, through the cache that the controller has --- */
+/* --- types --- */
 
-/* What everybody knows of the node class's cloud, and what its types say of themselves. */
-static struct str_list well_known_of(struct listing *l, const struct pool_view *view)
+static int load_types(struct listing *l, const struct invocation *inv)
 {
-    struct str group = view->pool->spec.template.spec.node_class_ref.group;
-    struct str *keys = arena_array(&l->arena, struct str, view->raw->key_count);
-    for (uint32_t i = 0; i < view->raw->key_count; i++)
-        keys[i] = view->raw->labels[i].key;
-    struct str_list of_types = { keys, view->raw->key_count };
-    return label_rules_extend(&l->arena, label_rules_for(group), of_types).well_known;
-}
-
-static int load_types(struct listing *l)
-{
-    struct err err;
-    l->cache = instance_cache_new(
-        (struct instance_cache_options){ .provider = catalogue_provider(l->catalogue),
-                                         .clock = clock_real(),
-                                         .node_overlays = l->node_overlays,
-                                         .stripes = 1 });
-    vec_each(&l->pools, struct pool_view, view) {
-        if (instance_cache_get_raw(l->cache, view->pool, &view->raw, &err) < 0)
-            return complain(EXIT_NO, "NodePool/%.*s: %s", STR_ARG(view->name), err.text);
-        view->well_known = well_known_of(l, view);
+    const char *picked = flag_value(inv, "nodepool");
+    int code = loaded_types_load(&l->loaded, inv);
+    if (code != EXIT_DONE)
+        return code;
+    vec_each(&l->loaded.pools, struct loaded_pool, p) {
+        AUTO_BUF note = { 0 };
+        struct str name = p->pool->object.meta.name;
+        if (p->trouble.len)
+            return print_complaint("instance-types", EXIT_NO, "NodePool/%.*s: %.*s", STR_ARG(name),
+                                   STR_ARG(p->trouble));
+        struct pool_view view = {
+            .pool = p->pool,
+            .raw = p->raw,
+            .types = p->types,
+            .well_known = p->well_known,
+            .of_ec2 = p->of_ec2,
+            .name = name,
+            .has_class = p->maybe_class != NULL,
+            .shown = !picked || str_eqz(name, picked),
+        };
+        if (p->maybe_class && p->maybe_class->kind == &ec2nodeclass_kind)
+            view.maybe_class = ec2nodeclass_of(p->maybe_class);
+        if (name.len && view.shown && pool_class_note(p, &note))
+            fprintf(stderr, "%s\n", note.p);
+        vec_push(&l->pools, view);
     }
-    if (l->node_overlays)
-        evaluate_overlays(l);
-    vec_each(&l->pools, struct pool_view, view) {
-        if (instance_cache_get(l->cache, view->pool, &view->types, &err) < 0)
-            return complain(EXIT_NO, "NodePool/%.*s: %s", STR_ARG(view->name), err.text);
-    }
+    report_overlays(l);
     return EXIT_DONE;
 }
 
@@ -398,7 +308,7 @@ static int read_requirements(struct listing *l, const struct invocation *inv,
     *count = (uint32_t)flag_values(inv, "requirement", texts, REQUIREMENT_ARGS_MAX);
     for (uint32_t i = 0; i < *count; i++) {
         if (requirement_arg_parse(&l->arena, str_of(texts[i]), &args[i], &err) < 0)
-            return complain(EXIT_USAGE, "--requirement %s", err.text);
+            return print_complaint("instance-types", EXIT_USAGE, "--requirement %s", err.text);
         args[i].key = label_normalise(args[i].key);
     }
     return EXIT_DONE;
@@ -451,26 +361,26 @@ int listing_load(struct listing *l, const struct invocation *inv)
 
     manifests_init(&l->manifests);
     manifests_init(&l->preview);
-    l->node_overlays = strcmp(flag_value(inv, "node-overlay"), "true") == 0;
     const char *preview = flag_value(inv, "preview");
-    if (preview && !l->node_overlays)
-        return complain(EXIT_USAGE, "--preview needs the feature gate: --node-overlay true");
+    if (preview && strcmp(flag_value(inv, "node-overlay"), "true") != 0)
+        return print_complaint("instance-types", EXIT_USAGE,
+                               "--preview needs the feature gate: --node-overlay true");
     if ((code = read_requirements(l, inv, args, &arg_count)) != EXIT_DONE)
         return code;
     size_t path_count = flag_values(inv, "filename", paths, PATHS_MAX);
     if (stdin_uses(inv, paths, path_count) > 1)
-        return complain(EXIT_USAGE, "standard input (-) can be read once only");
+        return print_complaint("instance-types", EXIT_USAGE,
+                               "standard input (-) can be read once only");
     if ((code = read_manifests(&l->manifests, paths, path_count)) != EXIT_DONE)
         return code;
     collect(l);
-    if (!l->pools.count)
+    if (!l->loaded.pools.count)
         add_nameless_pool(l, path_count);
-    if ((code = pick_pools(l, inv)) != EXIT_DONE || (code = open_catalogue(l, inv)) != EXIT_DONE)
+    if ((code = check_pick(l, inv)) != EXIT_DONE)
         return code;
     if (preview && (code = read_preview(l, preview)) != EXIT_DONE)
         return code;
-    find_classes(l);
-    if ((code = load_types(l)) != EXIT_DONE)
+    if ((code = load_types(l, inv)) != EXIT_DONE)
         return code;
     vec_each(&l->pools, struct pool_view, view)
         ask_for_pool(l, view);
@@ -484,17 +394,11 @@ int listing_load(struct listing *l, const struct invocation *inv)
 
 void listing_done(struct listing *l)
 {
-    vec_each(&l->pools, struct pool_view, view) {
-        instance_types_unref(view->raw);
-        instance_types_unref(view->types);
+    vec_each(&l->pools, struct pool_view, view)
         vec_done(&view->asks);
-    }
     vec_done(&l->pools);
-    vec_done(&l->overlays);
     vec_done(&l->candidates);
-    overlay_set_unref(l->evaluation.accepted);
-    instance_cache_free(l->cache);
-    catalogue_free(l->catalogue);
+    loaded_types_done(&l->loaded);
     manifests_done(&l->manifests);
     manifests_done(&l->preview);
     arena_done(&l->arena);

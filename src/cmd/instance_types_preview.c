@@ -14,7 +14,7 @@
 static uint32_t current_overlays(const struct listing *l, size_t at, const struct nodeoverlay **out)
 {
     uint32_t count = 0;
-    vec_each(&l->overlays, const struct nodeoverlay *, overlay)
+    vec_each(&l->loaded.overlays, const struct nodeoverlay *, overlay)
         out[count++] = *overlay;
     for (size_t c = 0; c < at; c++) {
         const struct nodeoverlay *candidate = l->candidates.items[c];
@@ -29,13 +29,13 @@ static uint32_t current_overlays(const struct listing *l, size_t at, const struc
 
 static struct overlay_preview preview_of(struct listing *l, size_t at)
 {
-    size_t overlays_max = l->overlays.count + l->candidates.count;
+    size_t overlays_max = l->loaded.overlays.count + l->candidates.count;
     const struct nodeoverlay **current =
         arena_array(&l->arena, const struct nodeoverlay *, overlays_max);
     struct overlay_pool *pools = arena_array(&l->arena, struct overlay_pool, l->pools.count);
     struct overlay_preview preview;
     for (size_t i = 0; i < l->pools.count; i++)
-        pools[i] = listing_overlay_pool(&l->pools.items[i]);
+        pools[i] = loaded_overlay_pool(&l->loaded.pools.items[i]);
     uint32_t count = current_overlays(l, at, current);
     overlay_preview_make(l->candidates.items[at], current, count, pools, (uint32_t)l->pools.count,
                          &l->arena, &preview);

@@ -13,31 +13,6 @@
 
 /* --- cells --- */
 
-struct str price_text(struct arena *arena, usd_hour price)
-{
-    const usd_hour unit = USD_HOUR_ONE / 10000;
-    char text[USD_HOUR_TEXT_MAX];
-    if (price > 0 && price < unit / 2) {
-        usd_hour_format(price, text);
-        return arena_str(arena, str_of(text));
-    }
-    usd_hour rounded = price / unit + (price % unit >= unit / 2);
-    return arena_strf(arena, "%" PRId64 ".%04" PRId64, rounded / 10000, rounded % 10000);
-}
-
-const char *overlay_state_word(enum overlay_state state)
-{
-    switch (state) {
-    case OVERLAY_ACCEPTED:
-        return "accepted";
-    case OVERLAY_INVALID:
-        return "invalid";
-    case OVERLAY_CONFLICT:
-        return "conflict";
-    }
-    KV_UNREACHABLE();
-}
-
 /* The value of a label that a type has one value of; "" if not so. */
 static struct str label_of(const struct pool_view *view, uint32_t type, struct str key)
 {
@@ -443,8 +418,8 @@ static void print_overlays(const struct listing *l, struct table_options options
                                                     "TYPES",   "OFFERINGS", "STATE" };
     struct table table;
     table_init(&table, overlay_headings, KV_COUNT_OF(overlay_headings));
-    for (uint32_t i = 0; i < l->evaluation.verdicts.count; i++) {
-        const struct overlay_verdict *v = &l->evaluation.verdicts.items[i];
+    for (uint32_t i = 0; i < l->loaded.evaluation.verdicts.count; i++) {
+        const struct overlay_verdict *v = &l->loaded.evaluation.verdicts.items[i];
         AUTO_BUF what = { 0 };
         object_describe(&v->overlay->object, &what);
         table_add(&table, v->overlay->object.meta.name);
@@ -485,7 +460,7 @@ void listing_table(const struct listing *l, struct table_options options, struct
     if (shows_overlaid_price(l))
         buf_addf(out, "\n* set by a NodeOverlay%s\n",
                  options.wide ? "" : "; -o wide shows the price before");
-    if (l->evaluation.verdicts.count) {
+    if (l->loaded.evaluation.verdicts.count) {
         buf_addc(out, '\n');
         print_overlays(l, options, out);
     }

@@ -69,6 +69,7 @@ void manual_overview(struct buf *out, bool colour)
         out,
         "\n%sFirst steps%s\n"
         "  karve validate -f manifests/        check NodePools and workloads before you apply them\n"
+        "  karve plan -f manifests/            see what they would launch, and what it costs\n"
         "  karve crds | kubectl apply -f -     install the CRDs\n"
         "\n`karve COMMAND --help` tells more. Every flag can also be set in the environment:\n"
         "--output is KARVE_OUTPUT. Exit codes: 0 done, 1 the answer is no, 2 usage, 3 the\n"
@@ -149,7 +150,8 @@ void manual_page(struct buf *out)
         ".SH ENVIRONMENT\nEvery flag can be set in the environment: KARVE_ and the flag's "
         "name in upper case with underscores, as in KARVE_OUTPUT. The command line wins. "
         "A flag that may be repeated takes a comma\\-separated list. NO_COLOR turns colour off.\n"
-        ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nThe answer is no: invalid manifests.\n"
+        ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nThe answer is no: invalid manifests, pods "
+        "that fit nowhere.\n"
         ".TP\n2\nUsage.\n.TP\n3\nThe environment failed: no such file, no cluster.\n");
 }
 

@@ -1,4 +1,4 @@
-/* cmd/requirement_arg.h - a requirement on labels, as it is typed on a command line.
+/* cmd/requirement_arg.h - a requirement on labels, as it is typed on a command line and printed.
  *
  *     'key In a,b'   'key in (a, b)'   'key NotIn a'   'key Exists'   'key DoesNotExist'
  *     'key Gt 4'     'key>4'  'key>=4'  'key<4'  'key<=4'
@@ -6,10 +6,16 @@
  */
 #pragma once
 
-#include "api/common.h"
+#include "api/requirements.h"
 
 /* The texts of the result point into `text`. ERR_INVALID says what was expected. */
 int requirement_arg_parse(struct arena *arena, struct str text, struct expression *out,
                           struct err *err);
 /* "key In [a b]", "key Gt 4", "key Exists". */
 void expression_format(const struct expression *e, struct buf *out);
+
+/* For -o json. */
+json_mut *json_strings(struct json_build *b, struct str_list list);
+/* [{"key": ..., "operator": ..., "values": [...], "minValues": ...}] as a NodeClaim has them. */
+json_mut *json_requirements(struct json_build *b, const struct requirements *set,
+                            struct arena *arena);

@@ -1,5 +1,7 @@
 #include "cmd/table.h"
 
+#include <inttypes.h>
+
 void table_init(struct table *t, const char *const *headings, size_t columns)
 {
     *t = (struct table){ .columns = columns };
@@ -22,12 +24,15 @@ void table_addf(struct table *t, const char *fmt, ...)
     vec_push(&t->cells, buf_take(&cell));
 }
 
-/* Characters, not bytes: every UTF-8 sequence counts one. */
+/* Characters, not bytes: every UTF-8 sequence counts one, and an escape that sets colours none. */
 static size_t width_of(const char *cell)
 {
     size_t width = 0;
-    for (; *cell; cell++)
-        width += (*cell & 0xc0) != 0x80;
+    for (bool escaped = false; *cell; cell++) {
+        bool was_escaped = escaped;
+        escaped = *cell == '\033' || (escaped && *cell != 'm');
+        width += !escaped && !was_escaped && (*cell & 0xc0) != 0x80;
+    }
     return width;
 }
 
@@ -68,4 +73,16 @@ void table_done(struct table *t)
     vec_each(&t->cells, char *, cell)
         free(*cell);
     vec_done(&t->cells);
+}
+
+struct str price_text(struct arena *arena, usd_hour price)
+{
+    const usd_hour unit = USD_HOUR_ONE / 10000;
+    char text[USD_HOUR_TEXT_MAX];
+    if (price > 0 && price < unit / 2) {
+        usd_hour_format(price, text);
+        return arena_str(arena, str_of(text));
+    }
+    usd_hour rounded = price / unit + (price % unit >= unit / 2);
+    return arena_strf(arena, "%" PRId64 ".%04" PRId64, rounded / 10000, rounded % 10000);
 }

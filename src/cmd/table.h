@@ -1,8 +1,9 @@
 /* cmd/table.h - columns for people: aligned by display width, plain when not on a terminal. */
 #pragma once
 
-#include "base/str.h"
+#include "base/arena.h"
 #include "base/vec.h"
+#include "cloud/price.h"
 
 struct table {
     VEC(char *) cells; /* row after row, the heading first */
@@ -15,3 +16,6 @@ void table_addf(struct table *t, const char *fmt, ...) KV_PRINTF(2, 3);
 /* Two spaces between columns, no trailing blanks; headings bold when coloured. */
 void table_print(const struct table *t, struct buf *out, bool colour);
 void table_done(struct table *t);
+
+/* For cells: four decimals, "0.0416"; more where these say nothing. */
+struct str price_text(struct arena *arena, usd_hour price);

@@ -125,19 +125,14 @@ static int run_validate(const struct invocation *inv)
     struct err err;
     AUTO_BUF out = { 0 };
 
-    if (!path_count) {
-        fprintf(stderr, "karve validate: nothing to read; name files or folders with -f (- is "
-                        "standard input)\n");
-        return EXIT_USAGE;
-    }
+    if (!path_count)
+        return complain_unnamed("validate");
     manifests_init(&m);
     int code = EXIT_ENVIRONMENT;
     if (manifests_load(&m, paths, path_count, &err) < 0) {
         fprintf(stderr, "karve validate: %s\n", err.text);
     } else if (m.items.count == 0 && m.error_count == 0) {
-        fprintf(stderr, "karve validate: no manifests in %s (.yaml, .yml and .json are read)\n",
-                paths[0]);
-        code = EXIT_NO;
+        code = complain_empty("validate", paths[0]);
     } else {
         bool strict = flag_given(inv, "strict");
         code = m.error_count || (strict && m.warning_count) ? EXIT_NO : EXIT_DONE;
