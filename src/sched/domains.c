@@ -38,8 +38,8 @@ static bool fits(const struct model *m, const int64_t *request, const int64_t *r
     return true;
 }
 
-static bool daemons_hold_port(const struct model *m, const struct pool *pool, uint32_t machine,
-                              const struct pod_class *c)
+bool daemons_hold_port(const struct model *m, const struct pool *pool, uint32_t machine,
+                       const struct pod_class *c)
 {
     if (!pool->daemon_ports || !c->port_count)
         return false;
@@ -109,15 +109,21 @@ static struct outlook look_out(struct state *s, uint32_t class_, const struct va
     return out;
 }
 
-/* Of a class the request, the wants and the tolerance count here; and ports, which few have. */
+bool outlook_key(const struct state *s, uint32_t class_, const struct variant *v, uint32_t wants,
+                 uint64_t *key)
+{
+    *key = (uint64_t)wants << 40 | (uint64_t)s->sizes[class_] << 20 | v->tolerance;
+    return !s->model->classes[class_].port_count && !(wants >> 24) && !(s->sizes[class_] >> 20) &&
+           !(v->tolerance >> 20);
+}
+
 struct outlook launch_outlook(struct state *s, uint32_t class_, const struct variant *v,
                               uint32_t wants)
 {
-    if (s->model->classes[class_].port_count || wants >> 24 || s->sizes[class_] >> 20 ||
-        v->tolerance >> 20)
-        return look_out(s, class_, v, wants);
-    uint64_t key = (uint64_t)wants << 40 | (uint64_t)s->sizes[class_] << 20 | v->tolerance;
+    uint64_t key;
     uintptr_t at;
+    if (!outlook_key(s, class_, v, wants, &key))
+        return look_out(s, class_, v, wants);
     if (s->possible_stale) {
         map_clear(&s->possible);
         vec_clear(&s->outlooks);

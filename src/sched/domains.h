@@ -29,6 +29,13 @@ void domains_undo(struct state *s, const struct item *item, uint32_t count);
 /* Could a new node take one pod? By taints, terms, room and what is left of limits. */
 struct outlook launch_outlook(struct state *s, uint32_t class_, const struct variant *v,
                               uint32_t wants);
+/* A number for all that this depends on of a class; false if it has none: ports, which few have, count
+ * too. */
+bool outlook_key(const struct state *s, uint32_t class_, const struct variant *v, uint32_t wants,
+                 uint64_t *key);
+/* Would a daemon of that machine take a host port of the class? */
+bool daemons_hold_port(const struct model *m, const struct pool *pool, uint32_t machine,
+                       const struct pod_class *c);
 /* The same for given terms; and for one machine of a pool, terms aside. */
 bool launch_possible_on(struct state *s, uint32_t class_, uint32_t terms);
 bool machine_possible(const struct state *s, uint32_t class_, uint32_t pool, uint32_t machine);

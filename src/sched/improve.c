@@ -20,8 +20,8 @@
 #define LARGE_SHARE 3    /* one of so many launches, in large rounds */
 #define LARGE_EFFORT 2   /* one of so many steps goes to large rounds */
 #define VALUE_NOISE 0.05 /* values are changed by up to this share, up or down */
-#define CORRECTION_MAX                                                                             \
-    2. /* a corrected value is at most so many times the value, or that part of it */
+/* A corrected value is at most so many times the value, or that part of it. */
+#define CORRECTION_MAX 2.0
 
 struct saved { /* a launch that was taken apart */
     uint32_t pool, machine, terms;

@@ -232,15 +232,12 @@ void launch_pin(struct state *s, uint32_t ix, struct str key, struct str value)
 
 /* --- another machine --- */
 
-/* Would a daemon on that machine take a port that a pod of the launch has? */
-static bool daemons_clash(const struct state *s, uint32_t ix, uint32_t machine)
+bool launch_ports_clash(const struct state *s, const struct bin *bin, uint32_t machine)
 {
-    const struct bin *bin = &s->bins.items[ix];
-    vec_each(&bin->placements, const struct placement, p) {
-        const struct pod_class *c = &s->model->classes[p->class_];
-        if (c->port_count && !machine_possible(s, p->class_, bin->pool, machine))
+    const struct model *m = s->model;
+    vec_each(&bin->placements, const struct placement, p)
+        if (daemons_hold_port(m, &m->pools[bin->pool], machine, &m->classes[p->class_]))
             return true;
-    }
     return false;
 }
 
@@ -262,7 +259,7 @@ uint32_t launch_right_size(struct state *s, uint32_t ix)
         bool fits = t->price[i] < t->price[best];
         for (uint32_t r = 0; r < width && fits; r++)
             fits = room[r] >= whole[r] - bin->free[r];
-        if (fits && state_allowed(s, bin->pool, i, 1) && !daemons_clash(s, ix, i))
+        if (fits && state_allowed(s, bin->pool, i, 1) && !launch_ports_clash(s, bin, i))
             best = i;
     }
     take_limits(s, bin, 1);

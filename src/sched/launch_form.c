@@ -23,21 +23,6 @@ static bool holds(const struct model *m, const struct bin *bin, uint32_t machine
     return true;
 }
 
-static bool ports_free(const struct model *m, const struct bin *bin, uint32_t machine)
-{
-    const struct pool *pool = &m->pools[bin->pool];
-    if (!pool->daemon_ports)
-        return true;
-    for (const uint32_t *port = pool->daemon_ports[machine]; *port != NONE; port++)
-        vec_each(&bin->placements, const struct placement, p) {
-            const struct pod_class *c = &m->classes[p->class_];
-            for (uint32_t i = 0; i < c->port_count; i++)
-                if (bitset_test(&m->ports[c->ports[i]].conflicts, *port))
-                    return false;
-        }
-    return true;
-}
-
 static struct bitset machines_of(struct state *s, const struct bin *bin, bool any_size,
                                  struct arena *arena)
 {
@@ -51,7 +36,7 @@ static struct bitset machines_of(struct state *s, const struct bin *bin, bool an
     }
     bitset_each(&t->machines, i) {
         if (holds(m, bin, i) && (any_size || machine_no_larger(pool, i, bin->machine)) &&
-            ports_free(m, bin, i))
+            !launch_ports_clash(s, bin, i))
             bitset_set(&out, i);
     }
     return out;

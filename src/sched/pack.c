@@ -157,18 +157,15 @@ static uint32_t next_tier(struct state *s, const struct item *item, uint32_t fro
     return NONE;
 }
 
-/* Items alike in request, wants and tolerance have one answer; ports are a thing of their own. */
+/* Items that are alike in what it depends on have one answer. */
 static void find_tiers(struct packer *k)
 {
     struct map known = { 0 };
     for (uint32_t i = 0; i < k->item_count; i++) {
         const struct item *item = &k->items[i];
-        const struct pod_class *c = &k->s->model->classes[item->class_];
-        uint32_t tolerance = c->variants[item->variant].tolerance;
-        uint64_t key =
-            (uint64_t)item->wants << 40 | (uint64_t)k->s->sizes[item->class_] << 20 | tolerance;
-        bool plain = !c->port_count && !(item->wants >> 24) && !(k->s->sizes[item->class_] >> 20) &&
-                     !(tolerance >> 20);
+        const struct variant *v = &k->s->model->classes[item->class_].variants[item->variant];
+        uint64_t key;
+        bool plain = outlook_key(k->s, item->class_, v, item->wants, &key);
         uintptr_t tier;
         if (!plain || !map_get(&known, key, &tier)) {
             tier = next_tier(k->s, item, 0);

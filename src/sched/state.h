@@ -78,8 +78,8 @@ struct state {
     struct pool_left *pools;
     uint8_t *ranks;  /* per class: enum rank */
     uint32_t *sizes; /* per class: equal requests, equal numbers */
-    /* Answers of launch_outlook, good until a launch is opened or given up: 1 + place in
-     * `outlooks`, 0 for NULL. */
+    /* Answers of launch_outlook, as places in `outlooks`; good until a launch of a pool with limits is
+     * opened or given up, or a reservation is taken. */
     struct map possible;
     VEC(struct outlook) outlooks;
     bool possible_stale;
@@ -150,6 +150,8 @@ void launch_settle(struct state *s, uint32_t bin);
 bool launch_grow(struct state *s, uint32_t bin, uint32_t class_, const struct variant *v,
                  uint32_t wants);
 
+/* Would a daemon on that machine take a port that a pod of the launch has? */
+bool launch_ports_clash(const struct state *s, const struct bin *bin, uint32_t machine);
 /* The cheapest machine of the launch's terms that has room for what is in it, within the limits; its
  * own if there is none cheaper. */
 uint32_t launch_right_size(struct state *s, uint32_t bin);

@@ -98,27 +98,26 @@ static uint32_t wants_of(const struct model *m, const struct item *item)
     return m->classes[item->class_].variants[item->variant].wants;
 }
 
+static uint32_t tolerance_of(const struct model *m, const struct item *item)
+{
+    return m->classes[item->class_].variants[item->variant].tolerance;
+}
+
 static bool same_bidder(const struct market *k, const struct bidder *b, const struct item *item,
                         uint32_t mask)
 {
     const struct model *m = k->s->model;
     const struct item *first = &k->items->list.items[b->item];
-    const struct pod_class *x = &m->classes[first->class_], *y = &m->classes[item->class_];
     return b->mask == mask && wants_of(m, first) == wants_of(m, item) &&
-           x->variants[first->variant].tolerance == y->variants[item->variant].tolerance &&
-           memcmp(x->request, y->request, m->resource_count * sizeof *x->request) == 0;
+           tolerance_of(m, first) == tolerance_of(m, item) &&
+           k->s->sizes[first->class_] == k->s->sizes[item->class_];
 }
 
 static uint64_t bidder_hash(const struct market *k, const struct item *item, uint32_t mask)
 {
     const struct model *m = k->s->model;
-    const struct pod_class *c = &m->classes[item->class_];
-    uint64_t h = 0x9e3779b97f4a7c15u ^ mask;
-    h = (h ^ wants_of(m, item)) * 0xff51afd7ed558ccdu;
-    h = (h ^ c->variants[item->variant].tolerance) * 0xff51afd7ed558ccdu;
-    for (uint32_t r = 0; r < m->resource_count; r++)
-        h = (h ^ (h >> 29) ^ (uint64_t)c->request[r]) * 0xc4ceb9fe1a85ec53u;
-    return h ^ (h >> 32);
+    uint64_t h = kv_mix64((uint64_t)k->s->sizes[item->class_] << 32 | wants_of(m, item));
+    return kv_mix64(h ^ ((uint64_t)tolerance_of(m, item) << 32 | mask));
 }
 
 static void find_bidders(struct market *k)
@@ -208,8 +207,7 @@ static void find_columns(struct market *k)
         struct map seen = { 0 };
         vec_each(&k->bidders, struct bidder, b) {
             const struct item *item = &k->items->list.items[b->item];
-            uint32_t tolerance = m->classes[item->class_].variants[item->variant].tolerance;
-            uint64_t key = (uint64_t)wants_of(m, item) << 32 | tolerance;
+            uint64_t key = (uint64_t)wants_of(m, item) << 32 | tolerance_of(m, item);
             uintptr_t at;
             if (map_get(&seen, key, &at)) {
                 b->allowed = k->bidders.items[at].allowed;
