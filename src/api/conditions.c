@@ -43,7 +43,7 @@ const struct condition_kind ec2_node_class_conditions = KIND(ec2_node_class_depe
 const struct condition_kind ec2_node_class_conditions_unreserved =
     KIND(ec2_node_class_dependents, 1);
 
-static const char *status_name(enum condition_status status)
+const char *condition_status_name(enum condition_status status)
 {
     switch (status) {
     case CONDITION_TRUE:
@@ -216,8 +216,9 @@ static struct str unhealthy_message(const struct condition_set *set)
     }
     struct str text = STR("");
     for (uint32_t i = 0; i < count; i++)
-        text = arena_strf(set->arena, "%.*s%s%.*s=%s", STR_ARG(text), i ? ", " : "",
-                          STR_ARG(list[i]->type), status_name(condition_status_of(list[i])));
+        text =
+            arena_strf(set->arena, "%.*s%s%.*s=%s", STR_ARG(text), i ? ", " : "",
+                       STR_ARG(list[i]->type), condition_status_name(condition_status_of(list[i])));
     return text;
 }
 
@@ -335,7 +336,7 @@ json_mut *conditions_json(const struct condition_set *set, struct json_build *b)
         size_t when_len = time_format(c->transition_us, when);
         json_mut *item = json_new_object(b);
         json_set_str(b, item, "type", c->type);
-        json_set_str(b, item, "status", str_of(status_name(condition_status_of(c))));
+        json_set_str(b, item, "status", str_of(condition_status_name(condition_status_of(c))));
         if (c->observed_generation)
             json_set_i64(b, item, "observedGeneration", c->observed_generation);
         json_set_str(b, item, "lastTransitionTime", (struct str){ when, when_len });

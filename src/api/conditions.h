@@ -76,6 +76,7 @@ const struct condition *conditions_get(const struct condition_set *set, struct s
 const struct condition *conditions_root(const struct condition_set *set);
 bool conditions_is_true(const struct condition_set *set, struct str type);
 enum condition_status condition_status_of(const struct condition *maybe_condition);
+const char *condition_status_name(enum condition_status status); /* "True"; unset is "Unknown" */
 
 /* Whether the list differs from the object's, in anything. */
 bool conditions_changed(const struct condition_set *set);
@@ -92,6 +93,7 @@ json_mut *conditions_json(const struct condition_set *set, struct json_build *b)
 /* NodePool */
 #define CONDITION_NODE_CLASS_READY STR("NodeClassReady")
 #define CONDITION_NODE_REGISTRATION_HEALTHY STR("NodeRegistrationHealthy")
+#define CONDITION_LAUNCH_POSSIBLE STR("LaunchPossible") /* not part of Ready */
 
 /* NodeClaim */
 #define CONDITION_LAUNCHED STR("Launched")
@@ -125,6 +127,10 @@ json_mut *conditions_json(const struct condition_set *set, struct json_build *b)
 #define REASON_NODE_CLASS_TERMINATING STR("NodeClassTerminating")
 #define REASON_NODE_CLASS_READINESS_UNKNOWN STR("NodeClassReadinessUnknown")
 #define REASON_REGISTRATION_FAILED STR("RegistrationFailed")
+/* LaunchPossible */
+#define REASON_NO_COMPATIBLE_INSTANCE_TYPES STR("NoCompatibleInstanceTypes")
+#define REASON_NO_OFFERINGS STR("NoOfferings")
+#define REASON_INSTANCE_TYPES_UNAVAILABLE STR("InstanceTypesUnavailable")
 
 /* NodeClaim: Launched (the provider may bring its own), Registered, Initialized */
 #define REASON_LAUNCH_FAILED STR("LaunchFailed")

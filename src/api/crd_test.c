@@ -120,9 +120,10 @@ static void expect_columns(const struct kind *kind, const char *want)
     read_done(&r);
 }
 
-TEST(crd_columns_are_those_of_karpenter_with_the_wide_ones_last)
+TEST(crd_columns_are_those_of_karpenter_and_registration_health_with_the_wide_ones_last)
 {
-    expect_columns(&nodepool_kind, "NodeClass Nodes Ready Age Weight* CPU* Memory*");
+    expect_columns(&nodepool_kind, "NodeClass Nodes Ready NodeRegistrationHealthy Age Weight* CPU* "
+                                   "Memory*");
     expect_columns(&nodeclaim_kind, "Type Capacity Zone Node Ready Age ImageID* ID* NodePool* "
                                     "NodeClass* Drifted*");
     expect_columns(&nodeoverlay_kind, "Ready Age Weight*");

@@ -183,6 +183,7 @@ static void load_object(struct manifests *m, struct subject s, struct hint hint)
                             .file = s.file,
                             .pos = doc_position(s.doc, s.root),
                             .object = object,
+                            .json = s.root,
                         });
 }
 

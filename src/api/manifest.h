@@ -26,6 +26,7 @@ struct manifest {
     const struct manifest_file *file;
     struct text_pos pos;         /* where the object starts */
     const struct object *object; /* NULL: it has an error, or its kind is not ours */
+    const json_val *json; /* as it was written; an item of a list may lack kind and apiVersion */
 };
 
 struct manifest_problem {

@@ -42,6 +42,7 @@ static const struct rights cluster_rights[] = {
     { "karpenter.kwok.sh", "kwoknodeclasses/status", "patch", NULL },
     { "", "nodes", "create patch delete update", NULL },
     { "", "pods/eviction", "create", NULL },
+    { "", "pods/status", "patch", NULL },
     { "", "pods", "delete", NULL },
     { "", "events", "create patch", NULL },
     { "events.k8s.io", "events", "create patch", NULL },

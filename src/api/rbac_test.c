@@ -78,6 +78,7 @@ TEST(rbac_allows_what_the_controllers_read_and_write)
         { { "patch" }, "karpenter.sh", "nodepools/status" },
         { { "create", "patch", "delete", "update" }, "", "nodes" },
         { { "create" }, "", "pods/eviction" },
+        { { "patch" }, "", "pods/status" },
         { { "delete" }, "", "pods" },
         { { "create", "patch" }, "", "events" },
     };

@@ -438,26 +438,44 @@ static int label_position(const struct metric_family *family, const char *label)
     return -1;
 }
 
+/* The registry is locked. `maybe_label` NULL: all of them. */
+static uint32_t remove_where(struct metric_family *family, const char *maybe_label,
+                             struct str value)
+{
+    int position = maybe_label ? label_position(family, maybe_label) : -1;
+    size_t kept = 0;
+    if (maybe_label && position < 0)
+        return 0;
+    vec_each(&family->series, struct metric *, series) {
+        if (!maybe_label || str_eq((*series)->values[position], value))
+            metric_unref(*series);
+        else
+            family->series.items[kept++] = *series;
+    }
+    uint32_t removed = (uint32_t)(family->series.count - kept);
+    family->series.count = kept;
+    return removed;
+}
+
+uint32_t metric_family_remove(struct metric_family *family, const char *maybe_label,
+                              struct str value)
+{
+    AUTO_BUF clean = { 0 };
+    buf_add_utf8(&clean, value); /* as metric_get does */
+    pthread_mutex_lock(&family->registry->lock);
+    uint32_t removed = remove_where(family, maybe_label, buf_str(&clean));
+    pthread_mutex_unlock(&family->registry->lock);
+    return removed;
+}
+
 uint32_t metrics_remove_where(struct metrics *m, const char *label, struct str value)
 {
     uint32_t removed = 0;
     AUTO_BUF clean = { 0 };
-    buf_add_utf8(&clean, value); /* as metric_get does */
+    buf_add_utf8(&clean, value);
     pthread_mutex_lock(&m->lock);
-    vec_each(&m->families, struct metric_family *, it) {
-        struct metric_family *family = *it;
-        int position = label_position(family, label);
-        size_t kept = 0;
-        vec_each(&family->series, struct metric *, series) {
-            if (position >= 0 && str_eq((*series)->values[position], buf_str(&clean))) {
-                metric_unref(*series);
-                removed++;
-            } else {
-                family->series.items[kept++] = *series;
-            }
-        }
-        family->series.count = kept;
-    }
+    vec_each(&m->families, struct metric_family *, it)
+        removed += remove_where(*it, label, buf_str(&clean));
     pthread_mutex_unlock(&m->lock);
     return removed;
 }

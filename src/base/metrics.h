@@ -71,6 +71,9 @@ void metric_observe(struct metric *metric, double v); /* histogram, summary */
 /* Remove one series, or in every family those with label=value. False or 0 if there is none. */
 bool metric_remove(struct metric_family *family, const struct str *values);
 uint32_t metrics_remove_where(struct metrics *m, const char *label, struct str value);
+/* The same in one family; a NULL label: all its series. */
+uint32_t metric_family_remove(struct metric_family *family, const char *maybe_label,
+                              struct str value);
 
 /* `fn` runs at the start of every metrics_write, one at a time, and puts numbers that are kept elsewhere
  * (counted per thread, say, because an atomic that all share would cost more than what it counts)

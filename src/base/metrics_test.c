@@ -164,6 +164,10 @@ TEST(metrics_of_a_deleted_pool_go_from_every_family)
     struct str gone[] = { STR("b"), STR("2") };
     EXPECT_TRUE(metric_remove(y, gone));
     EXPECT_FALSE(metric_remove(y, gone));
+    EXPECT_EQ(metric_family_remove(y, "zone", STR("1")), 1);
+    EXPECT_EQ(metric_family_remove(y, "other", STR("1")), 0);
+    EXPECT_EQ(metric_family_remove(y, NULL, STR("")), 1);
+    EXPECT_EQ(metric_family_remove(x, NULL, STR("")), 1);
 }
 
 TEST(metrics_a_removed_series_can_still_be_used_and_starts_anew_when_asked_for_again)

@@ -18,11 +18,28 @@
  */
 #include "cloud/kwok_impl.h"
 
-#include "api/conditions.h"
-#include "api/ec2nodeclass.h"
-#include "api/kwoknodeclass.h"
 #include "base/vec.h"
 #include "codec/duration.h"
+
+const struct fake_naming kwok_naming = {
+    .node_prefix = "kwok-",
+    .provider_prefix = KWOK_PROVIDER_PREFIX,
+    .maybe_marker = "kwok.x-k8s.io/node", /* tells the kwok controller to play the kubelet */
+    .maybe_partition = "kwok-partition",
+};
+
+bool kwok_node_is_terminated(const struct node *node)
+{
+    return str_map_get(&node->object.meta.annotations, STR(KWOK_TERMINATED)).p != NULL;
+}
+
+static void instance_of_node(struct arena *arena, const struct node *node, struct instance *out)
+{
+    fake_instance_of_node(arena, node, out);
+    struct str claim = str_map_get(&out->annotations, STR(KWOK_CLAIM));
+    if (claim.p)
+        out->claim_name = claim;
+}
 
 /* --- instance types --- */
 
@@ -43,7 +60,7 @@ static int get_instance_types(void *ctx, const struct nodepool *pool,
     AUTO_INSTANCE_TYPES base = NULL;
     if (get_base_types(k, pool, &base, err) < 0)
         return -1;
-    return kwok_types_marked(base, k->unavailable, out, err);
+    return fake_types_marked(base, k->unavailable, out, err);
 }
 
 static int get_generation(void *ctx, const struct nodepool *pool, struct generation *out,
@@ -83,7 +100,7 @@ static int find_instance(struct kwok *k, struct str node_name, struct arena *are
         return -1;
     const struct kwok_pending *p = str_table_get(&k->pending, node_name);
     if (p)
-        kwok_instance_copy(arena, &p->instance, out);
+        fake_instance_copy(arena, &p->instance, out);
     pthread_mutex_unlock(&k->lock);
     if (p)
         return 1;
@@ -94,44 +111,8 @@ static int find_instance(struct kwok *k, struct str node_name, struct arena *are
     if (!str_starts(node->spec.provider_id, STR(KWOK_PROVIDER_PREFIX)) ||
         kwok_node_is_terminated(node))
         return 0;
-    kwok_instance_of_node(arena, node, out);
+    instance_of_node(arena, node, out);
     return 1;
-}
-
-static const struct condition *class_condition(const struct object *class_, struct str type)
-{
-    if (class_->kind == &kwoknodeclass_kind) {
-        const struct kwoknodeclass *c = kwoknodeclass_of(class_);
-        return condition_find(c->status.conditions.items, c->status.conditions.count, type);
-    }
-    if (class_->kind == &ec2nodeclass_kind) {
-        const struct ec2nodeclass *c = ec2nodeclass_of(class_);
-        return condition_find(c->status.conditions.items, c->status.conditions.count, type);
-    }
-    return NULL;
-}
-
-static int check_class(struct kwok *k, const struct nodeclaim *claim, int64_t *delay_ns,
-                       struct launch_failure *why, struct err *err)
-{
-    const struct node_class_ref *ref = &claim->spec.node.node_class_ref;
-    AUTO_OBJECT class_ = NULL;
-
-    if (kwok_get_class(k, ref, &class_, err) < 0) {
-        if (err->kind == ERR_NOT_FOUND) {
-            why->kind = LAUNCH_INSUFFICIENT_CAPACITY;
-            err->kind = ERR_CAPACITY;
-        }
-        return err_wrap(err, "node class %s", STR_SHOWN(ref->name));
-    }
-    const struct condition *ready = class_condition(class_, CONDITION_READY);
-    if (condition_status_of(ready) == CONDITION_FALSE) {
-        why->kind = LAUNCH_CLASS_NOT_READY;
-        return err_set(err, ERR_UNAVAILABLE, "node class %s is not ready: %.*s",
-                       STR_SHOWN(ref->name), STR_ARG(ready->message));
-    }
-    *delay_ns = kwok_class_delay(k, class_);
-    return 0;
 }
 
 /* Types depend on a pool through its node class alone, and the claim has that. */
@@ -140,37 +121,43 @@ static int pick(struct kwok *k, const struct nodeclaim *claim, struct arena *are
                 struct err *err)
 {
     struct nodepool pool = { 0 };
+    struct fake_offerings found;
     pool.object.meta.name = str_map_get(&claim->object.meta.labels, STR(LABEL_NODEPOOL));
     pool.spec.template.spec.node_class_ref = claim->spec.node.node_class_ref;
     if (get_base_types(k, &pool, types, err) < 0)
         return err_wrap(err, "instance types");
-    return kwok_pick(*types, claim, k->unavailable, k->options.seed, arena, offering, why, err);
+    if (fake_offerings_find(arena, *types, claim, k->unavailable, k->options.seed, &found, why,
+                            err) < 0)
+        return -1;
+    return fake_offerings_take(&found, offering) ? 0
+                                                 : fake_offerings_insufficient(&found, why, err);
 }
 
 static int launch(struct kwok *k, const struct nodeclaim *claim, struct arena *arena,
                   struct instance *out, struct launch_failure *why, struct err *err)
 {
+    AUTO_OBJECT class_ = NULL;
     AUTO_INSTANCE_TYPES types = NULL;
     AUTO_ARENA scratch = { 0 };
     uint32_t offering;
-    int64_t delay_ns;
 
-    if (check_class(k, claim, &delay_ns, why, err) < 0 ||
+    if (fake_class_for_launch(&k->port, k->options.store, &claim->spec.node.node_class_ref, &class_,
+                              why, err) < 0 ||
         pick(k, claim, &scratch, &types, &offering, why, err) < 0)
         return -1;
     struct kwok_pending *p = kv_calloc(1, sizeof *p);
-    kwok_instance_new(&p->arena, claim, types, offering, clock_wall_us(k->options.clock),
-                      &p->instance);
+    fake_instance_new(&p->arena, &kwok_naming, claim, types, offering,
+                      clock_wall_us(k->options.clock), &p->instance);
     p->claim_uid = arena_str(&p->arena, claim->object.meta.uid);
-    p->due_ns = kwok_later(clock_mono_ns(k->options.clock), delay_ns);
+    p->due_ns = kwok_later(clock_mono_ns(k->options.clock), kwok_class_delay(k, class_));
 
     pthread_mutex_lock(&k->lock);
     const struct kwok_pending *other = str_table_get(&k->pending, p->instance.node_name);
     if (other) { /* the same claim, from another thread */
-        kwok_instance_copy(arena, &other->instance, out);
+        fake_instance_copy(arena, &other->instance, out);
         kwok_pending_free(p);
     } else {
-        kwok_instance_copy(arena, &p->instance, out);
+        fake_instance_copy(arena, &p->instance, out);
         kwok_pending_put(k, p);
     }
     pthread_mutex_unlock(&k->lock);
@@ -184,7 +171,7 @@ static int create(void *ctx, const struct nodeclaim *claim, struct arena *arena,
     AUTO_ARENA scratch = { 0 };
 
     *why = (struct launch_failure){ .kind = LAUNCH_OTHER };
-    int found = find_instance(k, kwok_node_name(&scratch, claim), arena, out, err);
+    int found = find_instance(k, fake_node_name(&scratch, &kwok_naming, claim), arena, out, err);
     if (found < 0)
         return -1;
     return found ? 0 : launch(k, claim, arena, out, why, err);
@@ -230,9 +217,9 @@ static int delete_(void *ctx, const struct nodeclaim *claim, struct err *err)
     struct kwok *k = ctx;
     AUTO_ARENA arena = { 0 };
 
-    struct str name = kwok_node_of_provider_id(claim->status.provider_id);
+    struct str name = fake_node_of_provider_id(&kwok_naming, claim->status.provider_id);
     if (!name.len)
-        name = kwok_node_name(&arena, claim); /* launched, and not told yet */
+        name = fake_node_name(&arena, &kwok_naming, claim); /* launched, and not told yet */
     if (kwok_lock(k, err) < 0)
         return -1;
     kwok_pending_drop(k, name);
@@ -249,7 +236,7 @@ static int delete_(void *ctx, const struct nodeclaim *claim, struct err *err)
 static int get(void *ctx, struct str provider_id, struct arena *arena, struct instance *out,
                struct err *err)
 {
-    struct str name = kwok_node_of_provider_id(provider_id);
+    struct str name = fake_node_of_provider_id(&kwok_naming, provider_id);
     int found = name.len ? find_instance(ctx, name, arena, out, err) : 0;
     if (found == 0)
         return err_set(err, ERR_NOT_FOUND, "there is no instance %s", STR_SHOWN(provider_id));
@@ -274,7 +261,7 @@ static int list(void *ctx, struct arena *arena, struct instances *out, struct er
     if (kwok_lock(k, err) < 0)
         return -1;
     str_table_each(&k->pending, it) {
-        kwok_instance_copy(arena, &((const struct kwok_pending *)it->value)->instance, &instance);
+        fake_instance_copy(arena, &((const struct kwok_pending *)it->value)->instance, &instance);
         str_table_put(&seen, instance.node_name, k);
         vec_push(&found, instance);
     }
@@ -285,7 +272,7 @@ static int list(void *ctx, struct arena *arena, struct instances *out, struct er
         if (!str_starts(node->spec.provider_id, STR(KWOK_PROVIDER_PREFIX)) ||
             kwok_node_is_terminated(node) || str_table_has(&seen, node->object.meta.name))
             continue;
-        kwok_instance_of_node(arena, node, &instance);
+        instance_of_node(arena, node, &instance);
         vec_push(&found, instance);
     }
     if (rc == 0) {
@@ -302,43 +289,20 @@ static int list(void *ctx, struct arena *arena, struct instances *out, struct er
     return rc;
 }
 
-static int is_drifted(void *ctx KV_UNUSED, const struct nodeclaim *claim KV_UNUSED,
-                      const char **reason, struct err *err KV_UNUSED)
-{
-    *reason = "";
-    return 0;
-}
-
 /* --- life --- */
-
-static const struct repair_policy repair_policies[] = {
-    { "Ready", "False", 10 * DURATION_MINUTE },
-    { "Ready", "Unknown", 10 * DURATION_MINUTE },
-};
 
 static void fill_port(struct kwok *k)
 {
-    const struct cloud_provider *types = k->options.maybe_types;
-    uint32_t count = 0;
-    k->node_classes[count++] = (struct node_class_kind){ KWOK_GROUP, "KWOKNodeClass" };
-    for (uint32_t i = 0; types && i < types->node_class_count && count < KWOK_CLASSES_MAX; i++)
-        if (strcmp(types->node_classes[i].group, KWOK_GROUP) != 0)
-            k->node_classes[count++] = types->node_classes[i];
-    k->port = (struct cloud_provider){
-        .get_instance_types = get_instance_types,
-        .get_generation = get_generation,
-        .create = create,
-        .delete_ = delete_,
-        .get = get,
-        .list = list,
-        .is_drifted = is_drifted,
-        .repair_policies = repair_policies,
-        .repair_policy_count = KV_COUNT_OF(repair_policies),
-        .name = "kwok",
-        .node_classes = k->node_classes,
-        .node_class_count = count,
-        .ctx = k,
-    };
+    struct cloud_provider *port = &k->port;
+    fake_port_init(port, k->options.maybe_types, k->node_classes);
+    port->get_instance_types = get_instance_types;
+    port->get_generation = get_generation;
+    port->create = create;
+    port->delete_ = delete_;
+    port->get = get;
+    port->list = list;
+    port->name = "kwok";
+    port->ctx = k;
 }
 
 struct kwok *kwok_new(struct kwok_options options)

@@ -1,18 +1,16 @@
 /* cloud/kwok_impl.h - the parts that kwok.c is put together from. */
 #pragma once
 
-#include "api/node.h"
 #include "base/map.h"
+#include "cloud/fake_node.h"
 #include "cloud/kwok.h"
 
 #include <pthread.h>
 
-#define KWOK_CLASSES_MAX 8
-
 struct kwok {
     struct kwok_options options;
     struct cloud_provider port;
-    struct node_class_kind node_classes[KWOK_CLASSES_MAX];
+    struct node_class_kind node_classes[FAKE_CLASSES_MAX];
     struct generation_counters counters;
     struct unavailable *unavailable;
 
@@ -45,40 +43,11 @@ void kwok_pending_drop(struct kwok *k, struct str node_name);
 void kwok_pending_free(struct kwok_pending *p);
 
 int64_t kwok_later(int64_t from_ns, int64_t delay_ns); /* saturating */
-int kwok_get_class(const struct kwok *k, const struct node_class_ref *ref,
-                   const struct object **out, struct err *err);
 int64_t kwok_class_delay(const struct kwok *k, const struct object *class_);
 
-/* --- kwok_types.c and kwok_pick.c --- */
+/* --- as Nodes --- */
 
-/* `base` with the marked offerings not available: another reference to it if none is marked. */
-int kwok_types_marked(const struct instance_types *base, struct unavailable *marks,
-                      const struct instance_types **out, struct err *err);
-
-/* The cheapest offering that the claim allows, is large enough for its requests, is available and
- * is not marked; of equal prices one that `seed` and the claim decide. */
-int kwok_pick(const struct instance_types *types, const struct nodeclaim *claim,
-              struct unavailable *marks, uint64_t seed, struct arena *arena, uint32_t *offering,
-              struct launch_failure *why, struct err *err);
-
-/* --- kwok_node.c: an instance in its three forms. Results live in the arena. --- */
-
-/* "kwok-<claim>-<5 characters>-<number>": the same for the same claim, always. */
-struct str kwok_node_name(struct arena *arena, const struct nodeclaim *claim);
-struct str kwok_provider_id(struct arena *arena, struct str node_name);
-struct str kwok_node_of_provider_id(struct str provider_id); /* STR_NONE: not one of ours */
-
-/* As it is launched from that offering. */
-void kwok_instance_new(struct arena *arena, const struct nodeclaim *claim,
-                       const struct instance_types *types, uint32_t offering, int64_t now_us,
-                       struct instance *out);
-/* As the claim remembers it: it was launched, and its node has not joined yet. */
-void kwok_instance_of_claim(struct arena *arena, const struct nodeclaim *claim,
-                            struct instance *out);
-void kwok_instance_of_node(struct arena *arena, const struct node *node, struct instance *out);
-void kwok_instance_copy(struct arena *arena, const struct instance *from, struct instance *out);
-
-void kwok_node_json(const struct instance *instance, struct buf *out);
+extern const struct fake_naming kwok_naming;
 
 /* A Node with finalizers outlives its instance: this annotation on it says so. */
 #define KWOK_TERMINATED "karve.io/kwok-terminated"

@@ -4,7 +4,6 @@
 #include "cloud/kwok_impl.h"
 
 #include "api/conditions.h"
-#include "api/kinds.h"
 #include "api/kwoknodeclass.h"
 #include "codec/duration.h"
 
@@ -65,29 +64,11 @@ void kwok_pending_drop(struct kwok *k, struct str node_name)
 
 /* --- node classes --- */
 
-static const struct kind *class_kind(const struct node_class_ref *ref)
-{
-    for (uint32_t i = 0; i < kind_count; i++)
-        if (str_eqz(ref->group, kinds[i]->group) && str_eqz(ref->kind, kinds[i]->name))
-            return kinds[i];
-    return NULL;
-}
-
 int64_t kwok_class_delay(const struct kwok *k, const struct object *class_)
 {
     if (class_->kind != &kwoknodeclass_kind)
         return k->options.registration_delay_ns;
     return kwoknodeclass_of(class_)->spec.node_registration_delay.ns; /* unset is 0 */
-}
-
-int kwok_get_class(const struct kwok *k, const struct node_class_ref *ref,
-                   const struct object **out, struct err *err)
-{
-    const struct kind *kind = cloud_provider_supports(&k->port, ref) ? class_kind(ref) : NULL;
-    if (!kind)
-        return err_set(err, ERR_NOT_FOUND, "%s is not a node class of this provider",
-                       STR_SHOWN(ref->kind));
-    return store_get(k->options.store, (struct object_ref){ kind, STR(""), ref->name }, out, err);
 }
 
 /* --- what a process that died left behind --- */
@@ -97,7 +78,7 @@ static bool is_waiting_for_node(const struct nodeclaim *claim)
     const struct nodeclaim_status *status = &claim->status;
     const struct condition *registered =
         condition_find(status->conditions.items, status->conditions.count, CONDITION_REGISTERED);
-    return kwok_node_of_provider_id(status->provider_id).len > 0 &&
+    return fake_node_of_provider_id(&kwok_naming, status->provider_id).len > 0 &&
            !claim->object.meta.deleted_us && condition_status_of(registered) != CONDITION_TRUE;
 }
 
@@ -107,7 +88,8 @@ static int64_t recovered_due_ns(const struct kwok *k, const struct nodeclaim *cl
     AUTO_OBJECT class_ = NULL;
     struct err err;
     int64_t delay_ns = 0;
-    if (kwok_get_class(k, &claim->spec.node.node_class_ref, &class_, &err) == 0)
+    if (fake_class_get(&k->port, k->options.store, &claim->spec.node.node_class_ref, &class_,
+                       &err) == 0)
         delay_ns = kwok_class_delay(k, class_);
     int64_t waited_us = clock_wall_us(k->options.clock) - launched_us;
     int64_t left_us = delay_ns / 1000 - (waited_us > 0 ? waited_us : 0);
@@ -116,14 +98,14 @@ static int64_t recovered_due_ns(const struct kwok *k, const struct nodeclaim *cl
 
 static int recover_claim(struct kwok *k, const struct nodeclaim *claim, struct err *err)
 {
-    struct str name = kwok_node_of_provider_id(claim->status.provider_id);
+    struct str name = fake_node_of_provider_id(&kwok_naming, claim->status.provider_id);
     if (store_get(k->options.store, (struct object_ref){ &node_kind, STR(""), name }, NULL, err) ==
         0)
         return 0;
     if (err->kind != ERR_NOT_FOUND)
         return -1;
     struct kwok_pending *p = kv_calloc(1, sizeof *p);
-    kwok_instance_of_claim(&p->arena, claim, &p->instance);
+    fake_instance_of_claim(&p->arena, &kwok_naming, claim, &p->instance);
     p->claim_uid = arena_str(&p->arena, claim->object.meta.uid);
     p->due_ns = recovered_due_ns(k, claim, p->instance.created_us);
     p->recovered = true;
@@ -143,7 +125,7 @@ static int recover(struct kwok *k, struct err *err)
         return err_wrap(err, "looking for launched claims");
     for (size_t i = 0; i < claims.count && rc == 0; i++) {
         const struct nodeclaim *claim = nodeclaim_of(claims.items[i]);
-        struct str name = kwok_node_of_provider_id(claim->status.provider_id);
+        struct str name = fake_node_of_provider_id(&kwok_naming, claim->status.provider_id);
         if (is_waiting_for_node(claim) && !str_table_has(&k->pending, name))
             rc = recover_claim(k, claim, err);
     }
@@ -175,13 +157,24 @@ static int claim_is_gone(struct kwok *k, const struct kwok_pending *p, struct er
     return claim->meta.deleted_us || !str_eq(claim->meta.uid, p->claim_uid);
 }
 
+static void node_json(const struct instance *instance, struct buf *out)
+{
+    AUTO_JSON_BUILD b = { 0 };
+    json_build_init(&b);
+    json_mut *root = fake_node_json(&b, instance);
+    json_mut *meta = json_mut_object(&b, root, STR("metadata"));
+    json_set_str(&b, json_mut_object(&b, meta, STR("annotations")), KWOK_CLAIM,
+                 instance->claim_name);
+    json_write_mut(root, out);
+}
+
 static int make_node(struct kwok *k, const struct kwok_pending *p, struct err *err)
 {
     AUTO_BUF json = { 0 };
     int gone = p->recovered ? claim_is_gone(k, p, err) : 0;
     if (gone)
         return gone < 0 ? -1 : 0;
-    kwok_node_json(&p->instance, &json);
+    node_json(&p->instance, &json);
     if (store_create(k->options.store, &node_kind, STR(""), buf_str(&json), NULL, err) == 0)
         return 0;
     /* Its name follows from the claim's UID: who made it before us made this one. */

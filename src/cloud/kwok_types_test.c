@@ -159,7 +159,7 @@ static const struct instance_types *marked(const struct instance_types *base, st
 {
     const struct instance_types *out = NULL;
     struct err err = { 0 };
-    EXPECT_OK(kwok_types_marked(base, m->marks, &out, &err), err);
+    EXPECT_OK(fake_types_marked(base, m->marks, &out, &err), err);
     return out;
 }
 

@@ -18,3 +18,13 @@ uint64_t node_class_ref_hash(const struct node_class_ref *ref)
     uint64_t name = kv_hash(ref->name.p, ref->name.len);
     return 3 * group + 5 * kind + 7 * name;
 }
+
+struct str_list provider_well_known(struct arena *arena, const struct node_class_ref *ref,
+                                    const struct instance_types *types)
+{
+    struct str *keys = arena_array(arena, struct str, types->key_count);
+    for (uint32_t i = 0; i < types->key_count; i++)
+        keys[i] = types->labels[i].key;
+    struct str_list of_types = { keys, types->key_count };
+    return label_rules_extend(arena, label_rules_for(ref->group), of_types).well_known;
+}

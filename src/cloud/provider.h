@@ -109,3 +109,7 @@ bool cloud_provider_supports(const struct cloud_provider *p, const struct node_c
 /* A hash of a node class reference: the start of every GENERATION_INPUTS, so that a pool which
  * turns to another class never meets the answer for the old one. */
 uint64_t node_class_ref_hash(const struct node_class_ref *ref);
+/* Label keys that pools of that class may leave undefined, sorted and in the arena: what everybody
+ * knows of the class's cloud, and what its types say of themselves. */
+struct str_list provider_well_known(struct arena *arena, const struct node_class_ref *ref,
+                                    const struct instance_types *types);

@@ -1,8 +1,8 @@
 /* `karve instance-types -o json`: complete, whatever the tables leave out. */
 #include "cmd/instance_types_inner.h"
 
+#include "api/json_parts.h"
 #include "api/resources.h"
-#include "cmd/requirement_arg.h"
 
 static void set_amount(struct json_build *b, json_mut *type, const json_mut *capacity,
                        const char *name)

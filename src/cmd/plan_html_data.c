@@ -5,6 +5,7 @@
 #include "cmd/plan_html.h"
 
 #include "api/requests.h"
+#include "api/json_parts.h"
 #include "api/resources.h"
 #include "cmd/requirement_arg.h"
 

@@ -1,8 +1,8 @@
 /* `karve plan -o json` and -o yaml. The names are a contract: members may be added, never renamed. */
 #include "cmd/plan_inner.h"
 
+#include "api/json_parts.h"
 #include "api/resources.h"
-#include "cmd/requirement_arg.h"
 
 static json_mut *json_price(struct json_build *b, usd_hour price)
 {
@@ -14,34 +14,6 @@ static json_mut *json_pods(struct json_build *b, const struct planning *p, struc
     json_mut *array = json_new_array(b);
     for (uint32_t i = 0; i < pods.count; i++)
         json_push(b, array, json_new_str(b, p->pod_names[pods.items[i]]));
-    return array;
-}
-
-static json_mut *json_labels(struct json_build *b, const struct str_map *labels)
-{
-    json_mut *o = json_new_object(b);
-    for (uint32_t i = 0; i < labels->count; i++)
-        json_add(o, json_new_str(b, labels->items[i].key), json_new_str(b, labels->items[i].value));
-    return o;
-}
-
-static json_mut *json_taints(struct json_build *b, const struct taint *taints, uint32_t count)
-{
-    static const char *const effects[] = {
-        [EFFECT_ANY] = "",
-        [EFFECT_NO_SCHEDULE] = "NoSchedule",
-        [EFFECT_PREFER_NO_SCHEDULE] = "PreferNoSchedule",
-        [EFFECT_NO_EXECUTE] = "NoExecute",
-    };
-    json_mut *array = json_new_array(b);
-    for (uint32_t i = 0; i < count; i++) {
-        json_mut *o = json_new_object(b);
-        json_set_str(b, o, "key", taints[i].key);
-        if (taints[i].value.len)
-            json_set_str(b, o, "value", taints[i].value);
-        json_set_str(b, o, "effect", str_of(effects[taints[i].effect]));
-        json_push(b, array, o);
-    }
     return array;
 }
 

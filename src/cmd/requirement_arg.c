@@ -151,30 +151,3 @@ void expression_format(const struct expression *e, struct buf *out)
     if (listed && e->values.count)
         buf_addc(out, ']');
 }
-
-json_mut *json_strings(struct json_build *b, struct str_list list)
-{
-    json_mut *array = json_new_array(b);
-    for (uint32_t i = 0; i < list.count; i++)
-        json_push(b, array, json_new_str(b, list.items[i]));
-    return array;
-}
-
-json_mut *json_requirements(struct json_build *b, const struct requirements *set,
-                            struct arena *arena)
-{
-    expression_list list = requirements_to_expressions(arena, set);
-    json_mut *array = json_new_array(b);
-    for (uint32_t i = 0; i < list.count; i++) {
-        const struct expression *e = &list.items[i];
-        json_mut *o = json_new_object(b);
-        json_set_str(b, o, "key", e->key);
-        json_set_str(b, o, "operator", str_of(requirement_op_names[e->op - OP_IN]));
-        if (e->values.count)
-            json_set(b, o, STR("values"), json_strings(b, e->values));
-        if (e->min_values.set)
-            json_set_i64(b, o, "minValues", e->min_values.value);
-        json_push(b, array, o);
-    }
-    return array;
-}

@@ -13,9 +13,3 @@ int requirement_arg_parse(struct arena *arena, struct str text, struct expressio
                           struct err *err);
 /* "key In [a b]", "key Gt 4", "key Exists". */
 void expression_format(const struct expression *e, struct buf *out);
-
-/* For -o json. */
-json_mut *json_strings(struct json_build *b, struct str_list list);
-/* [{"key": ..., "operator": ..., "values": [...], "minValues": ...}] as a NodeClaim has them. */
-json_mut *json_requirements(struct json_build *b, const struct requirements *set,
-                            struct arena *arena);

@@ -137,24 +137,14 @@ static void evaluate_overlays(struct loaded_types *t)
 
 /* --- types --- */
 
-/* What everybody knows of the node class's cloud, and what its types say of themselves. */
-static struct str_list well_known_of(struct loaded_types *t, const struct loaded_pool *p)
-{
-    struct str group = p->pool->spec.template.spec.node_class_ref.group;
-    struct str *keys = arena_array(&t->arena, struct str, p->raw->key_count);
-    for (uint32_t i = 0; i < p->raw->key_count; i++)
-        keys[i] = p->raw->labels[i].key;
-    struct str_list of_types = { keys, p->raw->key_count };
-    return label_rules_extend(&t->arena, label_rules_for(group), of_types).well_known;
-}
-
 static void load_raw(struct loaded_types *t, struct loaded_pool *p)
 {
     struct err err;
     if (instance_cache_get_raw(t->cache, p->pool, &p->raw, &err) < 0)
         p->trouble = arena_str(&t->arena, str_of(err.text));
     else
-        p->well_known = well_known_of(t, p);
+        p->well_known =
+            provider_well_known(&t->arena, &p->pool->spec.template.spec.node_class_ref, p->raw);
 }
 
 static void load_overlaid(struct loaded_types *t, struct loaded_pool *p)

@@ -110,10 +110,7 @@ void embedded_unlock(struct embedded *e)
 
 uint64_t embedded_version(struct embedded *e)
 {
-    pthread_mutex_lock(&e->lock);
-    uint64_t version = e->version;
-    pthread_mutex_unlock(&e->lock);
-    return version;
+    return atomic_load(&e->version);
 }
 
 /* --- kinds and entries --- */
@@ -222,6 +219,7 @@ static void log_append(struct embedded *e, struct kind_state *ks, const struct o
         .removed = removed,
         .at_ns = clock_mono_ns(e->clock),
     };
+    ks->last = e->version;
     watchers_notice(e, ks);
 }
 
@@ -351,6 +349,21 @@ static int port_get(void *ctx, struct object_ref ref, const struct object **out,
     return 0;
 }
 
+static int port_get_json(void *ctx, struct object_ref ref, struct buf *out, struct err *err)
+{
+    struct embedded *e = ctx;
+    struct embedded_call call = { EMBEDDED_GET, ref.kind, ref.namespace_, ref.name };
+
+    if (fault_before(e, &call, err) < 0)
+        return -1;
+    embedded_lock(e);
+    struct entry *entry = entry_need(e, ref, err);
+    if (entry)
+        buf_add(out, entry->text);
+    embedded_unlock(e);
+    return entry ? 0 : -1;
+}
+
 static int port_list(void *ctx, const struct kind *kind, const struct list_options *opts,
                      struct object_list *out, struct err *err)
 {
@@ -461,6 +474,11 @@ static int port_bind(void *ctx, struct str namespace_, struct str pod, struct st
     return fault_after(e, &call, rc, err);
 }
 
+static uint64_t port_version(void *ctx)
+{
+    return embedded_version(ctx);
+}
+
 static const struct store_ops embedded_ops = {
     .get = port_get,
     .list = port_list,
@@ -470,4 +488,6 @@ static const struct store_ops embedded_ops = {
     .remove = port_remove,
     .evict = port_evict,
     .bind = port_bind,
+    .get_json = port_get_json,
+    .version = port_version,
 };

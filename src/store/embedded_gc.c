@@ -16,7 +16,7 @@
 #include "api/pod.h"
 #include "api/policy.h"
 
-bool object_has_finalizer(const struct object *object, const char *finalizer)
+static bool object_has_finalizer(const struct object *object, const char *finalizer)
 {
     for (uint32_t i = 0; i < object->meta.finalizers.count; i++) {
         if (str_eqz(object->meta.finalizers.items[i], finalizer))

@@ -13,6 +13,8 @@
 #include "store/embedded.h"
 #include "store/sorted.h"
 
+#include <stdatomic.h>
+
 #define AUTO_DOC __attribute__((cleanup(doc_done))) struct doc
 
 struct watcher;
@@ -21,6 +23,7 @@ struct kind_state {
     const struct kind *kind;
     struct sorted entries; /* "namespace\0name" -> struct entry */
     VEC(struct watcher *) watchers;
+    atomic_uint_fast64_t last; /* version of its newest event; may be read without the lock */
     uint64_t trimmed; /* version of its newest event that is no longer in the log; 0: none */
 };
 
@@ -52,7 +55,7 @@ struct embedded {
     pthread_cond_t wake_end; /* a watcher's `waking` went to 0 */
 
     struct rng rng;
-    uint64_t version; /* of the last event */
+    atomic_uint_fast64_t version; /* of the last event; may be read without the lock */
     VEC(struct kind_state *) kinds;
     struct str_table uids;      /* uid -> struct entry */
     struct sorted pods_by_node; /* "node\0namespace\0name" -> struct entry */
@@ -191,7 +194,6 @@ void gc_look_at(struct embedded *e, struct str uid); /* soon: before the lock is
 void gc_removed(struct embedded *e, const struct entry *entry); /* it is out of all indexes */
 void gc_changed(struct embedded *e, const struct object *maybe_old, const struct entry *entry);
 bool gc_run(struct embedded *e); /* false: there was nothing to do */
-bool object_has_finalizer(const struct object *object, const char *finalizer);
 
 /* --- embedded_pods.c --- */
 

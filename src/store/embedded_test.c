@@ -401,3 +401,16 @@ TEST(writers_and_watchers_on_many_threads_agree)
     AUTO_OBJECT own = get(w->store, &node_kind, "own-0");
     EXPECT_STR(str_map_get(&own->meta.labels, STR("i")), "299");
 }
+
+TEST(an_object_is_shown_as_text_with_fields_that_are_not_kept)
+{
+    AUTO(world) w = world_new((struct embedded_options){ 0 });
+    AUTO_BUF text = { 0 };
+    struct err err = { 0 };
+    object_unref(make(w->store, &pod_kind,
+                      js("{'metadata':{'name':'p'},'spec':{'containers':[{'name':'c','image':'i',"
+                         "'command':['sh']}]}}")));
+    EXPECT_OK(store_get_json(w->store, at(&pod_kind, "p"), &text, &err), err);
+    EXPECT_HAS(buf_str(&text), "\"command\":[\"sh\"]");
+    EXPECT_ERR(store_get_json(w->store, at(&pod_kind, "q"), &text, &err), err, ERR_NOT_FOUND);
+}

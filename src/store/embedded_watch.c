@@ -27,7 +27,8 @@ struct watcher {
     void (*wake)(void *ctx);
     void *wake_ctx;
     uint32_t waking;
-    bool bookmarks, bookmark_due, armed, broken;
+    atomic_bool bookmark_due;
+    bool bookmarks, armed, broken;
 };
 
 uint64_t log_first(const struct embedded *e)
@@ -172,19 +173,30 @@ static int watcher_next(struct watch *watch, struct watch_event *out, struct err
     return 1;
 }
 
-/* The first event that is not visible yet holds back all after it. */
+/* Only the reader moves `next`, and only the reader asks. */
+static bool watcher_quiet(struct watch *watch)
+{
+    const struct watcher *w = (struct watcher *)watch;
+    return !w->broken && w->initial_ix == w->initial.count && w->ks->last < w->next &&
+           !w->bookmark_due && w->e->version - w->reported < w->e->bookmark_every;
+}
+
+/* An event that is not visible yet holds back all after it: its own kind's, too. */
 static int64_t watcher_due_ns(const struct watcher *w)
 {
     const struct embedded *e = w->e;
     uint64_t first = w->next < log_first(e) ? log_first(e) : w->next;
-    int64_t now_ns = clock_mono_ns(e->clock);
+    int64_t now_ns = clock_mono_ns(e->clock), due_ns = now_ns;
 
+    if (w->ks->last < first)
+        return INT64_MAX;
     for (uint64_t v = first; v <= e->version; v++) {
         int64_t at_ns = visible_ns(e, v);
-        if (at_ns > now_ns)
-            return at_ns;
+        due_ns = at_ns > due_ns ? at_ns : due_ns;
+        if (e->log[v % e->log_cap].ks == w->ks)
+            break;
     }
-    return INT64_MAX;
+    return due_ns > now_ns ? due_ns : INT64_MAX;
 }
 
 int64_t embedded_event_due_ns(struct embedded *e)
@@ -243,7 +255,8 @@ int embedded_watch(struct embedded *e, struct kind_state *ks, const struct watch
         free(w);
         return -1;
     }
-    w->port = (struct watch){ .next = watcher_next, .close = watcher_close };
+    w->port =
+        (struct watch){ .next = watcher_next, .quiet = watcher_quiet, .close = watcher_close };
     w->e = e;
     w->ks = ks;
     w->wake = opts->wake;

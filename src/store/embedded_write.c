@@ -44,13 +44,12 @@ static int refuse_problems(const struct kind *kind, struct str name, const struc
 /* Defaults and validation: `read` in, the text of the admitted tree out, and the tree itself in b.
  * */
 static int admit(const struct kind *kind, struct str name, struct json_build *b,
-                 const json_val *read, const json_val *maybe_old, json_mut **root, struct buf *text,
-                 struct err *err)
+                 const json_val *read, json_mut **root, struct buf *text, struct err *err)
 {
     AUTO_ARENA arena = { 0 };
     struct report report = { .arena = &arena, .crd_only = kind->crd != NULL };
 
-    *root = object_admit(kind, b, read, maybe_old, &report);
+    *root = object_admit(kind, b, read, NULL, &report);
     int rc = report.error_count > 0 ? refuse_problems(kind, name, &report, err) : 0;
     report_done(&report);
     if (rc < 0)
@@ -271,7 +270,7 @@ int embedded_create(struct embedded *e, struct kind_state *ks, struct str namesp
     AUTO_BUF text = { 0 };
     AUTO_OBJECT object = NULL;
     if (json_read_trusted(buf_str(&asked), &asked_doc, err) < 0 ||
-        admit(kind, name, &b, asked_doc.root, NULL, &new_root, &text, err) < 0 ||
+        admit(kind, name, &b, asked_doc.root, &new_root, &text, err) < 0 ||
         (kind == &pod_kind && !as_is && add_qos(e, &b, new_root, &text, err) < 0) ||
         json_read_trusted(buf_str(&text), &doc, err) < 0 ||
         object_decode(e->pool, kind, doc.root, &object, err) < 0)
@@ -365,16 +364,38 @@ static int update_ask(struct update *u, const struct entry *entry, struct patch_
     return 0;
 }
 
+/* Defaults and validation of an update. Rules about changes compare trees with their defaults: nearly
+ * always what was asked has them already, and is not read again. */
+static int update_check(struct update *u, const struct entry *entry, const json_val *old,
+                        json_mut **root, struct err *err)
+{
+    const struct kind *kind = entry->ks->kind;
+    AUTO_ARENA arena = { 0 };
+    AUTO_BUF text = { 0 };
+    struct report report = { .arena = &arena, .crd_only = kind->crd != NULL };
+    int rc = 0;
+
+    *root = object_admit(kind, &u->b, u->doc.root, NULL, &report);
+    if (*root) {
+        json_write_mut(*root, &text);
+        if (!str_eq(buf_str(&text), buf_str(&u->text)))
+            rc = update_reread(u, *root, err);
+        if (rc == 0)
+            schema_validate_update(kind->schema, u->doc.root, old, NULL, &report);
+    }
+    if (rc == 0 && report.error_count > 0)
+        rc = refuse_problems(kind, entry->name, &report, err);
+    report_done(&report);
+    return rc;
+}
+
 /* From asked to admitted. */
 static int update_admit(struct update *u, const struct entry *entry, const json_val *old,
                         struct err *err)
 {
-    AUTO_BUF text = { 0 };
     json_mut *root;
 
-    if (admit(entry->ks->kind, entry->name, &u->b, u->doc.root, old, &root, &text, err) < 0)
-        return -1;
-    if (!str_eq(buf_str(&text), buf_str(&u->text)) && update_reread(u, root, err) < 0)
+    if (update_check(u, entry, old, &root, err) < 0)
         return -1;
     if (rule_spec_changed(old, u->doc.root)) {
         if (entry->ks->kind == &pod_kind && rule_pod_spec(entry->object, old, u->doc.root, err) < 0)

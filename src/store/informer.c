@@ -45,10 +45,7 @@ void informer_stop(struct informer *inf)
 
 static bool is_stopped(struct informer *inf)
 {
-    pthread_mutex_lock(&inf->lock);
-    bool stopped = inf->stopped;
-    pthread_mutex_unlock(&inf->lock);
-    return stopped;
+    return atomic_load(&inf->stopped);
 }
 
 void informer_free(struct informer *inf)
@@ -178,8 +175,11 @@ static void set_version(struct informer *inf, uint64_t version, bool listed)
     pthread_mutex_unlock(&inf->lock);
 }
 
+/* Only the pumping thread writes it, so it may look without the lock. */
 static void set_trouble(struct informer *inf, const struct err *err)
 {
+    if (err->kind == ERR_NONE && inf->trouble.kind == ERR_NONE)
+        return;
     pthread_mutex_lock(&inf->lock);
     inf->trouble = *err;
     pthread_mutex_unlock(&inf->lock);
@@ -353,7 +353,8 @@ size_t informer_pump(struct informer *inf)
     struct err err = { 0 };
 
     pthread_mutex_lock(&inf->pump_lock);
-    while (!is_stopped(inf) && clock_mono_ns(inf->clock) >= inf->retry_ns) {
+    bool quiet = inf->watch && !inf->failures && watch_quiet(inf->watch);
+    while (!quiet && !is_stopped(inf) && clock_mono_ns(inf->clock) >= inf->retry_ns) {
         if (follow(inf, &changes, &err) == 0)
             break;
         pause_after_failure(inf, &err);

@@ -38,11 +38,12 @@ struct informer {
     struct sorted cache;  /* "namespace\0name" -> a counted object */
     VEC(struct index) indexes;
     uint64_t version;
-    bool synced, stopped;
+    bool synced;
     struct err trouble; /* ERR_NONE: none */
 
     struct informer_set *maybe_set;
-    atomic_bool woken; /* the set's thread is to pump it */
+    atomic_bool stopped; /* set under `lock` */
+    atomic_bool woken;   /* the set's thread is to pump it */
 };
 
 void informer_woken(void *ctx);           /* the wake call of its watch */

@@ -15,6 +15,11 @@ int watch_next(struct watch *watch, struct watch_event *out, struct err *err)
     return watch->next(watch, out, err);
 }
 
+bool watch_quiet(struct watch *watch)
+{
+    return watch->quiet && watch->quiet(watch);
+}
+
 void watch_close(struct watch *watch)
 {
     if (watch)
@@ -31,6 +36,18 @@ int store_get(const struct store *s, struct object_ref ref, const struct object 
     if (out)
         *out = take(&object);
     return 0;
+}
+
+int store_get_json(const struct store *s, struct object_ref ref, struct buf *out, struct err *err)
+{
+    if (!s->ops->get_json)
+        return err_set(err, ERR_INTERNAL, "this store does not show objects as text");
+    return s->ops->get_json(s->ctx, ref, out, err);
+}
+
+uint64_t store_version(const struct store *s)
+{
+    return s->ops->version ? s->ops->version(s->ctx) : 0;
 }
 
 int store_list(const struct store *s, const struct kind *kind, const struct list_options *opts,

@@ -70,10 +70,13 @@ struct watch_options {
  * version). With a label selector an object that stops matching arrives as DELETED. */
 struct watch {
     int (*next)(struct watch *watch, struct watch_event *out, struct err *err);
+    /* True: `next` would say that nothing is waiting. Costs less than asking it. May be NULL. */
+    bool (*quiet)(struct watch *watch);
     /* Frees it. Waits for a wake call that is under way; none follows. */
     void (*close)(struct watch *watch);
 };
 int watch_next(struct watch *watch, struct watch_event *out, struct err *err);
+bool watch_quiet(struct watch *watch); /* false: perhaps an event is waiting */
 void watch_close(struct watch *watch); /* NULL is fine */
 
 enum patch_type { PATCH_MERGE, PATCH_JSON, PATCH_STRATEGIC };
@@ -106,6 +109,10 @@ struct store_ops {
     int (*evict)(void *ctx, struct str namespace_, struct str pod,
                  const struct delete_options *opts, struct err *err);
     int (*bind)(void *ctx, struct str namespace_, struct str pod, struct str node, struct err *err);
+    /* May be NULL: this store does not show texts. */
+    int (*get_json)(void *ctx, struct object_ref ref, struct buf *out, struct err *err);
+    /* May be NULL: that cannot be told without asking somebody. */
+    uint64_t (*version)(void *ctx);
 };
 
 struct store {
@@ -117,6 +124,12 @@ struct store {
  * gets one reference. `opts` may be NULL for the defaults. */
 int store_get(const struct store *s, struct object_ref ref, const struct object **out,
               struct err *err);
+/* The whole object as JSON, with the fields that karve does not keep (commands, probes): for those
+ * who make other objects from its template. Added to `out`. */
+int store_get_json(const struct store *s, struct object_ref ref, struct buf *out, struct err *err);
+/* Of the last write, whatever its kind; 0: this store cannot tell. While it stays the same nothing has
+ * happened that a watch would show. */
+uint64_t store_version(const struct store *s);
 int store_list(const struct store *s, const struct kind *kind, const struct list_options *opts,
                struct object_list *out, struct err *err);
 int store_watch(const struct store *s, const struct kind *kind, const struct watch_options *opts,
