@@ -195,8 +195,9 @@ static void seat_take_all(struct checker *c, uint8_t *seats, struct plan_pods po
 static void check_seat(struct checker *c, uint32_t i, enum seat seat)
 {
     const struct pod *pod = c->snap->pods[i];
-    bool for_us = is_for_us(c, pod);
-    if (pod_is_scheduled(pod)) {
+    bool displaced = snapshot_pod_displaced(c->snap, i);
+    bool for_us = displaced || is_for_us(c, pod);
+    if (pod_is_scheduled(pod) && !displaced) {
         bool told = seat == SEAT_SKIP && pod_is_terminal(pod);
         if (seat != SEAT_NONE && !told)
             finding(c, i, PLAN_NONE, "%s is on node %.*s already, and is in %s too",

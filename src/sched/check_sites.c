@@ -223,7 +223,7 @@ static void pods_on_nodes(struct checker *c)
     uint32_t *node_of = arena_array(&c->scratch, uint32_t, snap->pod_count);
     uint32_t **next = arena_array(&c->scratch, uint32_t *, snap->node_count);
     for (uint32_t i = 0; i < snap->pod_count; i++) {
-        struct str node = node_taken_by(snap->pods[i]);
+        struct str node = snapshot_pod_displaced(snap, i) ? STR_NONE : node_taken_by(snap->pods[i]);
         node_of[i] = node.len ? (uint32_t)(uintptr_t)str_table_get(&c->node_ids, node) : 0;
         if (node_of[i])
             c->sites[node_of[i] - 1].bound_count++;

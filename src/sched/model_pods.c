@@ -121,6 +121,8 @@ static enum pod_state pod_judge(struct compile *c, const struct str_table *nodes
 {
     const struct pod *pod = c->m->snap->pods[ix];
     struct str why = STR("finished");
+    if (snapshot_pod_displaced(c->m->snap, ix))
+        return POD_PENDING;
     if (!pod_is_terminal(pod)) {
         if (pod_is_scheduled(pod))
             return str_table_has(nodes, pod->node_name) ? POD_BOUND : POD_GONE;

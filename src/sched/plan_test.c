@@ -447,3 +447,31 @@ TEST(plan_is_complete_for_a_thousand_small_pods_behind_large_ones)
     const struct plan *plan = world_plan(&w);
     EXPECT_EQ(plan->miss_count, 0);
 }
+
+/* --- pods that have to leave --- */
+
+TEST(plan_finds_another_place_for_pods_that_have_to_leave_their_node)
+{
+#define LEAVING                                                                                    \
+    "---\n"                                                                                        \
+    "apiVersion: v1\n"                                                                             \
+    "kind: Node\n"                                                                                 \
+    "metadata: {name: old, labels: {kubernetes.io/hostname: old}}\n"                               \
+    "spec: {taints: [{key: karpenter.sh/disrupted, effect: NoSchedule}]}\n"                        \
+    "status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}\n"
+    WORLD w;
+    world_load(&w,
+               WORLD_POOL("p", ON_DEMAND, "")
+                   WORLD_POD("goes", "{}", "{cpu: 3}", "  nodeName: old\n")
+                       WORLD_POD("stays", "{}", "{cpu: 1}", "  nodeName: old\n") LEAVING,
+               WORLD_TYPES_SMALL);
+    bool displaced[2] = { false, false };
+    EXPECT_EQ(w.snap.pod_count, 2);
+    EXPECT_EQ(world_plan(&w)->launch_count, 0);
+    displaced[world_pod_ix(&w, "goes")] = true;
+    w.snap.maybe_displaced = displaced;
+    const struct plan *plan = world_plan(&w);
+    EXPECT_EQ(plan->launch_count, 1);
+    EXPECT_EQ(plan->launches[0].pods.count, 1);
+    EXPECT_EQ(plan->launches[0].pods.items[0], world_pod_ix(&w, "goes"));
+}

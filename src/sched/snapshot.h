@@ -26,6 +26,9 @@ struct sched_pool {
 struct snapshot {
     const struct pod *const *pods; /* all of them: pending, running, finished, not for us */
     uint32_t pod_count;
+    /* Per pod: it has to leave the node that it is on, and is planned for as if it were pending. NULL:
+     * none has. */
+    const bool *maybe_displaced;
     const struct node *const *nodes;
     uint32_t node_count;
     const struct nodeclaim *const *claims; /* one that has a Node counts as that Node */
@@ -49,3 +52,8 @@ struct snapshot {
     const struct priority_class *const *priority_classes;
     uint32_t priority_class_count;
 };
+
+static inline bool snapshot_pod_displaced(const struct snapshot *snap, uint32_t pod)
+{
+    return snap->maybe_displaced && snap->maybe_displaced[pod];
+}
