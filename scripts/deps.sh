@@ -6,13 +6,13 @@
 set -eu
 
 task=${1:-build}
-build='gcc libc6-dev meson ninja-build pkg-config libyyjson-dev libyaml-dev libpcre2-dev libcmocka-dev'
+build='gcc libc6-dev meson ninja-build pkg-config libyyjson-dev libyaml-dev libpcre2-dev libmicrohttpd-dev libcmocka-dev'
 case $task in
 build) packages=$build ;;
-check) packages="$build jq chromium" ;; # scripts for nodes are run, pages are opened
+check) packages="$build jq chromium curl" ;; # scripts for nodes are run, pages opened, probes asked
 fuzz) packages="$build clang llvm" ;;
 lint) packages="$build git clang-format clang-tidy" ;;
-coverage) packages="$build gcovr jq chromium" ;;
+coverage) packages="$build gcovr jq chromium curl" ;;
 *)
     echo "deps.sh: unknown task '$task'; expected build, check, fuzz, lint or coverage" >&2
     exit 2
@@ -38,7 +38,7 @@ if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>
     for tool in cc meson ninja pkg-config; do
         command -v $tool >/dev/null 2>&1 || missing="$missing $tool"
     done
-    for library in yyjson yaml-0.1 libpcre2-8 cmocka; do
+    for library in yyjson yaml-0.1 libpcre2-8 libmicrohttpd cmocka; do
         pkg-config --exists $library 2>/dev/null || missing="$missing $library"
     done
     [ -z "$missing" ] && exit 0

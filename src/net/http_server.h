@@ -1,0 +1,53 @@
+/* net/http_server.h - a small HTTP server: probes, metrics, local APIs. On libmicrohttpd.
+ *
+ * Each connection has a thread of its own, so a handler may take its time (a scrape of a large
+ * cluster) and holds up nobody else; handlers are called from several threads at once. They answer
+ * with a whole body. A route is for GET and HEAD, and for POST if it says so; any other method is
+ * 405, an unknown path 404. Requests have limits in size and time, connections in number.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+#define HTTP_CONNECTIONS_MAX 64
+#define HTTP_HEAD_BYTES_MAX (32 << 10)        /* request line and headers; beyond: 431 or 414 */
+#define HTTP_BODY_BYTES_MAX ((size_t)4 << 20) /* beyond: 413 */
+#define HTTP_IDLE_SECONDS_MAX 15              /* then a connection that says nothing is closed */
+
+struct http_request {
+    struct str method, path, query; /* query: without the question mark, as sent */
+    struct str body;
+};
+
+struct http_reply {
+    int status;               /* 200 unless the handler says otherwise */
+    const char *content_type; /* "text/plain; charset=utf-8" unless it says otherwise */
+    struct buf body;          /* the server's to free */
+};
+
+typedef void http_handler_fn(void *ctx, const struct http_request *request,
+                             struct http_reply *reply);
+
+struct http_route {
+    const char *path; /* "/metrics"; exact, or a prefix that ends in a slash */
+    http_handler_fn *handle;
+    void *ctx;
+    bool post; /* takes POST as well as GET */
+};
+
+struct http_server_options {
+    const char *address; /* "127.0.0.1", "::", "" for all */
+    uint16_t port;       /* 0: any; http_server_port tells */
+    const struct http_route
+        *routes; /* copied, their texts borrowed; of several the longest path wins */
+    uint32_t route_count;
+};
+
+struct http_server;
+/* ERR_INVALID: no such address. ERR_UNAVAILABLE: it is taken, or the system has no more to give. */
+int http_server_start(struct http_server_options options, struct http_server **out,
+                      struct err *err);
+void http_server_stop(struct http_server *server); /* waits for handlers; NULL is fine */
+KV_AUTO_TYPE(http_server, http_server_stop)
+uint16_t http_server_port(const struct http_server *server);
