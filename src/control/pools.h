@@ -1,0 +1,20 @@
+/* control/pools.h - what the reconcilers of NodePools share. */
+#pragma once
+
+#include "control/control_impl.h"
+
+/* The pool of that name if it is for us: its node class is one of the provider's. A reference, or
+ * NULL. */
+const struct object *pool_managed(struct control *c, struct str name);
+
+/* For triggers. Every pool that names the node class which changed. */
+trigger_fn trigger_pools_of_class;
+/* A pool came, went, or is to be something else: not for writes of its status. */
+trigger_fn trigger_pool_asked;
+
+/* What a pool asks of its nodes: labels of its template and requirements. ERR_INVALID. */
+int pool_requirements(struct arena *arena, const struct nodepool *pool, struct requirements *out,
+                      struct err *err);
+
+/* The conditions of a node class of any kind that we know. */
+const struct condition *class_condition(const struct object *class_, struct str type);
