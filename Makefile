@@ -25,20 +25,17 @@ $(BUILD)/build.ninja:
 
 DEMO_EXPLAIN = -f examples/shop/nodepools.yaml -f examples/shop/nodeclasses.yaml -f examples/too-big.yaml --explain reindex
 
-demo: all ## set up, build, check the example cluster and plan its nodes
-	@printf '\n# A web shop as its operators keep it: is it valid?\n'
-	@printf '$$ karve validate -f examples/shop\n\n'
-	@$(BUILD)/karve validate -f examples/shop
-	@printf '\n# What can its GPU pool launch?\n'
-	@printf '$$ karve instance-types -f examples/shop --nodepool gpu\n\n'
-	@$(BUILD)/karve instance-types -f examples/shop --nodepool gpu
-	@printf '\n# What would be launched for all of it, and what does that cost?\n'
+demo: all ## set up, build, and run the main job: plan a cluster, then live through a Black Friday
+	@printf '\n# A web shop as its operators keep it: what would be launched for it, and what does that cost?\n'
 	@printf '$$ karve plan -f examples/shop --check\n\n'
 	@$(BUILD)/karve plan -f examples/shop --check
-	@printf '\n# And a pod that asks for too much: why does it fit nowhere?\n'
+	@printf '\n# A pod that asks for too much: why does it fit nowhere?\n'
 	@printf '$$ karve plan %s\n\n' "$(DEMO_EXPLAIN)"
 	@$(BUILD)/karve plan $(DEMO_EXPLAIN) || test $$? -eq 1
-	@printf '\nA page with every node drawn: karve plan -f examples/shop -o html >plan.html\n'
+	@printf '\n# The control plane on a Black Friday: 2,000 pods arrive, a zone runs dry, an image is broken.\n'
+	@printf '$$ karve simulate black-friday --report $(BUILD)/black-friday.html\n\n'
+	@$(BUILD)/karve simulate black-friday --report $(BUILD)/black-friday.html
+	@printf '\nThe same day as a page with plots: $(BUILD)/black-friday.html\n'
 
 check: deps-check $(BUILD)/build.ninja ## set up, build, and run every test
 	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet

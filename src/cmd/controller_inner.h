@@ -1,0 +1,70 @@
+/* cmd/controller_inner.h - the parts of `karve controller`. */
+#pragma once
+
+#include "api/manifest.h"
+#include "base/log.h"
+#include "cloud/catalogue.h"
+#include "cmd/command.h"
+#include "sim/world.h"
+
+#include <pthread.h>
+
+/* --- cmd/controller_provider.c --- */
+
+/* A provider that is used by one thread at a time: its own calls, and whoever holds the mutex. */
+struct locked_provider {
+    struct cloud_provider port;
+    const struct cloud_provider *inner;
+    pthread_mutex_t *mutex;
+};
+void locked_provider_init(struct locked_provider *p, const struct cloud_provider *inner,
+                          pthread_mutex_t *mutex);
+
+/* --- cmd/controller_apply.c --- */
+
+/* A folder of manifests, and the objects in the store that came from it. */
+struct applied_folder {
+    const char *path;
+    const struct store *store;
+    struct log *maybe_log;
+    uint64_t fingerprint; /* of the files' names, sizes and times, as last applied */
+};
+
+struct apply_counts {
+    uint32_t created, changed, removed, failed;
+};
+
+/* Has any file come, gone or changed since it was applied? */
+bool applied_folder_changed(struct applied_folder *f);
+/* Make the store as the files are: what is new is created, what differs is patched as `kubectl apply`
+ * would, what was applied before and is in no file any more is deleted. Manifests are in `m` (for
+ * their problems). With an invalid one nothing is done: ERR_INVALID. ERR_NOT_FOUND, ERR_UNAVAILABLE:
+ * the folder cannot be read. */
+int applied_folder_apply(struct applied_folder *f, struct manifests *m, struct apply_counts *out,
+                         struct err *err);
+
+/* --- cmd/controller_state.c --- */
+
+#define STATE_BYTES_MAX ((size_t)1 << 30)
+/* The whole store, in place of what was there: at every moment the file is whole. */
+int state_save(struct embedded *e, const char *path, struct err *err);
+/* A file that is not there is an empty store: *found is false then. */
+int state_load(struct embedded *e, const char *path, bool *found, struct err *err);
+
+/* --- cmd/controller_view.c --- */
+
+/* A table that is drawn over itself, on a terminal. */
+struct live_view {
+    uint32_t lines; /* that the last drawing has */
+    bool colour;
+};
+struct live_facts {
+    const struct record *record;
+    const struct record_sample *now;
+    const struct store *store;
+    int64_t up_ns;
+    const char *folder;
+    const char *trouble; /* "" or what is wrong with the folder */
+};
+void live_view_draw(struct live_view *view, const struct live_facts *facts);
+void live_view_done(struct live_view *view); /* leaves the last drawing, and a terminal as it was */
