@@ -42,6 +42,22 @@ static int remove_all(struct control *c, const struct object_list *nodes, struct
     return 0;
 }
 
+/* A patch that made the Node ours may have had its effect and no answer: before a machine goes without a
+ * drain, it counts what is in the store. */
+static int read_afresh(struct life *life, const struct object **node, struct err *err)
+{
+    AUTO_OBJECT fresh = NULL;
+    struct object_ref ref = { &node_kind, STR(""), (*node)->meta.name };
+    if (object_has_finalizer(*node, STR(FINALIZER_TERMINATION)))
+        return 0;
+    if (store_get(life->c->options.store, ref, &fresh, err) < 0)
+        return err->kind == ERR_NOT_FOUND ? 0 : -1;
+    cluster_assume(life->c->cluster, fresh);
+    object_unref(*node);
+    *node = take(&fresh);
+    return 0;
+}
+
 /* 1: they are on their way out, and the last one's going wakes us. */
 static int end_nodes(struct life *life, struct err *err)
 {
@@ -49,10 +65,12 @@ static int end_nodes(struct life *life, struct err *err)
     cluster_list_by(life->c->cluster, NODES_BY_PROVIDER_ID, life->claim->status.provider_id,
                     &nodes);
     bool ours = conditions_is_true(life->conditions, CONDITION_REGISTERED);
-    for (size_t i = 0; i < nodes.count; i++)
-        ours |= object_has_finalizer(nodes.items[i], STR(FINALIZER_TERMINATION));
     int rc = 0;
-    if (ours && nodes.count)
+    for (size_t i = 0; i < nodes.count && rc == 0; i++) {
+        rc = read_afresh(life, &nodes.items[i], err);
+        ours |= object_has_finalizer(nodes.items[i], STR(FINALIZER_TERMINATION));
+    }
+    if (rc == 0 && ours && nodes.count)
         rc = remove_all(life->c, &nodes, err) < 0 ? -1 : 1;
     object_list_done(&nodes);
     return rc;
