@@ -201,6 +201,8 @@ static void act_crash(struct world *w, const struct action *a)
                       a->crash.after_effect);
         return;
     }
+    if (clock_mono_ns(w->parts.clock) < w->control_up_ns)
+        return; /* there is no process, and the next one comes no later for it */
     faults_kill(w->parts.faults);
     world_bury_control(w);
 }

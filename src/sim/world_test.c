@@ -177,6 +177,18 @@ TEST(a_drought_sends_pods_elsewhere)
         EXPECT_STR(all[i].instance.zone, "test-zone-d");
 }
 
+TEST(a_control_plane_that_is_not_up_yet_cannot_be_killed_and_comes_no_later_for_it)
+{
+    AUTO(scenario) s = scenario_of("duration: 20m\n"
+                                   "timeline:\n"
+                                   "- {at: 5m, crash: true}\n"
+                                   "- {at: 5m, crash: true}\n"
+                                   "- {at: 5m, crash: true}\n");
+    AUTO(world) w = world_of(s, 1);
+    run_to_the_end(w);
+    EXPECT_EQ(world_parts(w)->crashes, 1);
+}
+
 TEST(a_control_plane_that_is_killed_at_once_or_at_a_call_starts_anew_and_goes_on)
 {
     AUTO(scenario) s = scenario_of("duration: 30m\n"
