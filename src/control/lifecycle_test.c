@@ -567,6 +567,33 @@ TEST(a_node_that_is_ours_is_drained_though_the_claim_does_not_say_registered_yet
     EXPECT_EQ(paper_running(&p->cloud), 0);
 }
 
+static int64_t an_hour_after(void *ctx, const struct kind *kind KV_UNUSED, uint64_t version)
+{
+    return version > *(uint64_t *)ctx ? 3600 * SECOND_NS : 0;
+}
+
+TEST(a_node_that_became_ours_without_our_knowing_is_drained_before_its_machine_goes)
+{
+    AUTO(paper_stage) p = scene();
+    paper_claim(p, "a", "");
+    settle(p->s);
+    object_unref(make(p->store, &node_kind,
+                      js("{'metadata':{'name':'other'},'spec':{'providerID':'paper://0000'}}")));
+    paper_node_joins(p, "a"); /* two: neither is registered */
+    settle(p->s);
+    remove_it(p->store, &nodeclaim_kind, "a");
+    uint64_t seen = embedded_version(p->s->w->e);
+    embedded_set_faults(p->s->w->e,
+                        &(struct embedded_faults){ .event_delay_ns = an_hour_after, .ctx = &seen });
+    /* A patch of ours that took effect: its answer was lost, and its event is on its way. */
+    object_unref(merge(p->store, &node_kind, "paper-0",
+                       js("{'metadata':{'finalizers':['karpenter.sh/termination']}}")));
+    settle(p->s);
+    EXPECT_EQ(p->cloud.calls[PAPER_DELETE], 0);
+    AUTO_OBJECT node = get(p->store, &node_kind, "paper-0");
+    EXPECT_TRUE(node->meta.deleted_us != 0);
+}
+
 TEST(a_termination_grace_period_becomes_a_deadline_once)
 {
     AUTO(paper_stage) p = scene();
