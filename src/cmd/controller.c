@@ -7,6 +7,7 @@
 #include "cmd/controller_inner.h"
 
 #include "cmd/inputs.h"
+#include "cmd/types_load.h"
 #include "cmd/version.h"
 #include "codec/duration.h"
 #include "control/control_metrics.h"
@@ -504,14 +505,7 @@ static const struct flag flags[] = {
       .value = "DURATION[..DURATION]",
       .help = "how long a simulated instance takes to join",
       .dflt = "20s..40s" },
-    { .name = "catalogue",
-      .value = "PATH",
-      .help = "instance types from this file instead of the built-in catalogue",
-      .files = true },
-    { .name = "region",
-      .value = "NAME",
-      .help = "whose zones and prices the built-in catalogue shows",
-      .dflt = CATALOGUE_REGION },
+    CATALOGUE_FLAGS,
     { .name = "metrics-port",
       .value = "PORT",
       .help = "where /metrics is served; 0: nowhere",

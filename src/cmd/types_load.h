@@ -34,16 +34,20 @@ struct loaded_types {
     struct overlay_evaluation evaluation; /* verdicts only with the gate */
 };
 
-/* The flags that loaded_types_load reads, for a command's table. */
-#define TYPES_LOAD_FLAGS                                                                           \
+/* Whose types there are: for every command that has them without a cloud. */
+#define CATALOGUE_FLAGS                                                                            \
     { .name = "catalogue",                                                                         \
       .value = "PATH",                                                                             \
       .help = "instance types from this file instead of the built-in catalogue",                   \
       .files = true },                                                                             \
-        { .name = "region",                                                                        \
-          .value = "NAME",                                                                         \
-          .help = "whose zones and prices the built-in catalogue shows",                           \
-          .dflt = CATALOGUE_REGION },                                                              \
+    {                                                                                              \
+        .name = "region", .value = "NAME",                                                         \
+        .help = "whose zones and prices the built-in catalogue shows", .dflt = CATALOGUE_REGION    \
+    }
+
+/* The flags that loaded_types_load reads, for a command's table. */
+#define TYPES_LOAD_FLAGS                                                                           \
+    CATALOGUE_FLAGS,                                                                               \
     {                                                                                              \
         .name = "node-overlay", .value = "BOOL",                                                   \
         .help = "the feature gate; without it overlays are not looked at", .dflt = "true",         \
