@@ -195,8 +195,11 @@ static uint32_t *table_cell(const struct str_table *t, struct str key, uint64_t 
     for (uint32_t i = (uint32_t)hash & mask; t->index[i]; i = (i + 1) & mask) {
         if (t->index[i] != VACATED) {
             const struct str_slot *slot = &t->slots[t->index[i] - 1];
-            if (slot->hash == hash && str_eq(slot->key, key))
-                return &t->index[i];
+            if (slot->hash == hash) {
+                __builtin_prefetch(slot->value); /* on its way while the keys are compared */
+                if (str_eq(slot->key, key))
+                    return &t->index[i];
+            }
         }
         ++*steps;
     }
@@ -272,6 +275,13 @@ void *str_table_get(const struct str_table *t, struct str key)
 {
     const struct str_slot *slot = str_table_slot(t, key);
     return slot ? slot->value : NULL;
+}
+
+void *str_table_get_hashed(const struct str_table *t, struct str key, uint64_t hash)
+{
+    uint32_t steps;
+    const uint32_t *cell = table_cell(t, key, t->salt ? salted_hash(t, key) : hash, &steps);
+    return cell ? t->slots[*cell - 1].value : NULL;
 }
 
 bool str_table_has(const struct str_table *t, struct str key)

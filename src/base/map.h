@@ -54,6 +54,8 @@ void str_table_done(struct str_table *t); /* values are the caller's to free fir
 void str_table_clear(struct str_table *t);
 void str_table_put(struct str_table *t, struct str key, void *value);
 void *str_table_get(const struct str_table *t, struct str key); /* NULL if absent */
+/* The same, for who has the key's kv_hash already. */
+void *str_table_get_hashed(const struct str_table *t, struct str key, uint64_t hash);
 /* The entry, until the next put or remove; NULL if absent. */
 const struct str_slot *str_table_slot(const struct str_table *t, struct str key);
 bool str_table_has(const struct str_table *t, struct str key);

@@ -213,6 +213,8 @@ TEST(str_table_finds_what_was_put_by_content)
     EXPECT_TRUE(str_table_get(&t, STR("alpha")) == &a);
     EXPECT_TRUE(str_table_get(&t, STR("")) == &b);
     EXPECT_TRUE(str_table_get(&t, STR("alph")) == NULL);
+    EXPECT_TRUE(str_table_get_hashed(&t, STR("alpha"), kv_hash("alpha", 5)) == &a);
+    EXPECT_TRUE(str_table_get_hashed(&t, STR("alph"), kv_hash("alph", 4)) == NULL);
     EXPECT_FALSE(str_table_has(&t, STR("Xlpha")));
     str_table_put(&t, STR("null"), NULL);
     EXPECT_TRUE(str_table_has(&t, STR("null")));
@@ -373,8 +375,10 @@ TEST(str_table_defends_itself_against_keys_that_were_chosen_to_collide)
     }
     EXPECT_TRUE(t.salt != 0);
     EXPECT_TRUE(longest_run(t.index, t.index_cap) < 200);
-    for (key.differs = 0; key.differs < 20000; key.differs++)
+    for (key.differs = 0; key.differs < 20000; key.differs++) {
         EXPECT_EQ((uintptr_t)str_table_get(&t, text), key.differs + 1);
+        EXPECT_EQ((uintptr_t)str_table_get_hashed(&t, text, hash), key.differs + 1);
+    }
     uint64_t n = 0;
     str_table_each(&t, it)
         EXPECT_EQ((uintptr_t)it->value, ++n);
