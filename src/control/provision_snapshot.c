@@ -102,11 +102,14 @@ static struct str not_ready_words(const struct nodepool *pool, struct arena *are
                               : STR("it is not ready");
 }
 
+/* That there is no such node class is an answer. Any other failure is none: it comes and goes without
+ * a trace in what the next look compares, so that look must not be content with this pass. */
 static void collect_types(struct control *c, struct provision *p, struct sched_pool *pool)
 {
     struct err err = { 0 };
     if (c->provider->get_instance_types(c->provider->ctx, pool->pool, &pool->types, &err) < 0) {
         pool->types = NULL;
+        p->whole &= err.kind == ERR_NOT_FOUND;
         if (!pool->not_ready.len)
             pool->not_ready = arena_strf(&p->arena, "its instance types: %s", err.text);
         return;
@@ -161,7 +164,7 @@ static void collect_pools(struct control *c, struct provision *p)
 
 void provision_collect(struct control *c, struct provision *p)
 {
-    *p = (struct provision){ 0 };
+    *p = (struct provision){ .whole = true };
     SNAPSHOT_LIST(p, nodes, struct node, node, node_kind);
     SNAPSHOT_LIST(p, claims, struct nodeclaim, claim, nodeclaim_kind);
     SNAPSHOT_LIST(p, pods, struct pod, pod, pod_kind);

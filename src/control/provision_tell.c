@@ -20,7 +20,7 @@ struct telling {
     struct control *c;
     const struct provision *p;
     uint32_t conditions_left; /* that it may still write */
-    bool all_told;            /* none had to be left for the next pass */
+    bool all_told;            /* none is left for the next pass */
 };
 
 static const struct pod *pod_at(const struct provision *p, uint32_t pod)
@@ -42,6 +42,12 @@ static json_mut *condition_json(const struct control *c, struct json_build *b, b
     json_set_str(b, o, "message", message);
     json_set_str(b, o, "lastTransitionTime", str_of(now));
     return o;
+}
+
+/* Trouble that another try may get over. A pod that is gone need not be told. */
+static bool is_passing(enum err_kind kind)
+{
+    return kind != ERR_NOT_FOUND && kind != ERR_INVALID && kind != ERR_DENIED;
 }
 
 /* Conditions of pods merge by type, so others' are left alone. */
@@ -70,6 +76,7 @@ static void tell_condition(struct telling *t, const struct pod *pod, bool planne
         if (err.kind != ERR_NOT_FOUND)
             log_debug(c->log, "a pod was not told", LOG_STR("pod", pod->object.meta.name),
                       LOG_ERR(&err));
+        t->all_told &= !is_passing(err.kind);
         return;
     }
     cluster_assume(c->cluster, written);

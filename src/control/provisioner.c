@@ -6,6 +6,8 @@
  *
  * A second look is only taken if anything that a plan depends on has changed: the versions of the
  * kinds it reads and the generations of the pools' instance types say so, for the cost of a few sums.
+ * Or if the last pass was not whole: a claim could not be created, a pool's types could not be had, a
+ * pod could not be told. Then nothing need change for the next one to do better.
  *
  * Claims get their names here, and a creation whose answer was lost is repeated under the same name: so
  * it is one claim, whether or not the first try took effect. If it stays without an answer, the next pass
@@ -426,7 +428,9 @@ static int pass(struct control *c, struct provision *p, bool *look_again, struct
     static const struct plan nothing;
     int64_t begin = control_now_ns(c);
     if (!p->pending_count) {
-        *look_again = !provision_tell(c, p, &(struct provision_result){ &nothing, NULL });
+        bool told = provision_tell(c, p, &(struct provision_result){ &nothing, NULL });
+        p->whole &= told;
+        *look_again = !told;
         return 0;
     }
     const struct plan *plan = make_plan(c, p);
@@ -436,7 +440,7 @@ static int pass(struct control *c, struct provision *p, bool *look_again, struct
     double seconds = (double)(control_now_ns(c) - begin) / 1e9;
     metric_observe_in(c->metrics.scheduling_duration, seconds, STR("provisioner"));
     reword_probes(c, p);
-    provision_tell(c, p, &(struct provision_result){ plan, claims });
+    p->whole &= provision_tell(c, p, &(struct provision_result){ plan, claims });
     log_info(c->log, "planned", LOG_INT("pods", p->pending_count),
              LOG_INT("launches", plan->launch_count), LOG_INT("unschedulable", plan->miss_count));
     for (uint32_t i = 0; i < plan->launch_count; i++)
@@ -477,7 +481,7 @@ static struct outcome reconcile(struct control *c, struct str key)
     struct provisioner *own = c->provisioner;
     struct provision p;
     struct err err = { 0 };
-    bool batch, look_again = false;
+    bool batch, look_again = false, whole = false;
 
     if (!overlays_published(c))
         return outcome_requeue(c->options.settings.batch_idle_ns);
@@ -492,10 +496,11 @@ static struct outcome reconcile(struct control *c, struct str key)
     if (rc == 0) {
         provision_collect(c, &p);
         rc = pass(c, &p, &look_again, &err);
+        whole = rc == 0 && p.whole;
         own->look_ns = p.cooldown_until_ns;
         provision_done(&p);
     }
-    pass_over(c, seen, rc == 0);
+    pass_over(c, seen, whole);
     if (rc < 0)
         return control_failed(c, &provisioner_controller, key, &err);
     return look_again ? outcome_requeue(LOOK_AGAIN_NS) : outcome_done();

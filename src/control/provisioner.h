@@ -25,6 +25,7 @@ struct provision {
     uint32_t pending_count;    /* pods that kube-scheduler has given up on, and displaced ones */
     struct bitset probes;      /* pools that may try one node: COOLDOWN_PROBE */
     int64_t cooldown_until_ns; /* the next change of that; INT64_MAX: none */
+    bool whole;                /* whatever was asked was answered, and whoever was told has heard */
 };
 void provision_collect(struct control *c, struct provision *p);
 void provision_done(struct provision *p);
@@ -45,7 +46,8 @@ struct provision_result {
     const struct plan *plan;
     const struct object **claims; /* per launch: what was created, or NULL; references */
 };
-/* Events, conditions, nominations and metrics of a pass. False: some are left for the next. */
+/* Events, conditions, nominations and metrics of a pass. False: some conditions are left for the
+ * next, because there are too many or because writing one failed. */
 bool provision_tell(struct control *c, const struct provision *p,
                     const struct provision_result *result);
 void nominate(struct control *c, struct str name);

@@ -3,7 +3,7 @@
 
 #include "api/hash.h"
 #include "control/controllers.h"
-#include "control/testing.h"
+#include "control/provider_testing.h"
 
 /* Overlays are published before anything is planned. */
 static const struct controller *const some[] = { &nodeoverlay_status, &provisioner_controller };
@@ -384,6 +384,92 @@ TEST(without_a_change_nothing_is_planned_again)
     stage_pass(s, 3600);
     EXPECT_EQ(control_stats(s->c).passes, before);
     EXPECT_EQ(embedded_version(s->w->e), version);
+}
+
+/* --- a pass that was not whole --- */
+
+/* That the cloud answers again changes nothing that a look compares. */
+TEST(a_pod_gets_its_node_once_the_cloud_tells_its_types_again)
+{
+    AUTO(paper_stage) paper = paper_stage_new(some, 2);
+    struct stage *s = paper->s;
+    paper->cloud.fails[PAPER_TYPES] = ERR_UNAVAILABLE;
+    object_unref(make_pool(s, "web", ""));
+    make_pending(s, "a", "1");
+    stage_pass(s, 60);
+    EXPECT_EQ(event_count(s, "FailedScheduling"), 1);
+    EXPECT_EQ(count_of(s, &nodeclaim_kind), 0);
+    uint64_t passes = control_stats(s->c).passes, version = embedded_version(s->w->e);
+    stage_pass(s, 60);
+    EXPECT_EQ(control_stats(s->c).passes, passes + 6);
+    EXPECT_EQ(embedded_version(s->w->e), version); /* what has been told is not told again */
+    paper->cloud.fails[PAPER_TYPES] = ERR_NONE;
+    stage_pass(s, 10);
+    EXPECT_EQ(count_of(s, &nodeclaim_kind), 1);
+}
+
+TEST(a_pool_without_its_node_class_is_not_planned_for_again_and_again)
+{
+    AUTO(paper_stage) paper = paper_stage_new(some, 2);
+    struct stage *s = paper->s;
+    paper->cloud.fails[PAPER_TYPES] = ERR_NOT_FOUND;
+    object_unref(make_pool(s, "web", ""));
+    make_pending(s, "a", "1");
+    stage_pass(s, 60);
+    uint64_t passes = control_stats(s->c).passes;
+    stage_pass(s, 3600);
+    EXPECT_EQ(control_stats(s->c).passes, passes);
+}
+
+struct deaf { /* pods that cannot be told */
+    enum err_kind with;
+    int left;
+};
+
+static enum err_kind deafen(void *ctx, const struct embedded_call *call)
+{
+    struct deaf *deaf = ctx;
+    if (call->verb != EMBEDDED_PATCH || call->kind != &pod_kind || deaf->left == 0)
+        return ERR_NONE;
+    deaf->left--;
+    return deaf->with;
+}
+
+TEST(a_pod_that_could_not_be_told_is_told_at_the_next_look)
+{
+    AUTO(stage) s = stage();
+    struct deaf deaf = { ERR_UNAVAILABLE, 1 };
+    object_unref(make_pool(s, "web", ""));
+    make_pending(s, "huge", "5000");
+    embedded_set_faults(s->w->e, &(struct embedded_faults){ .before = deafen, .ctx = &deaf });
+    stage_pass(s, 60);
+    EXPECT_EQ(deaf.left, 0);
+    AUTO_OBJECT pending = get(s->w->store, &pod_kind, "huge");
+    EXPECT_TRUE(pod_condition(pod_of(pending), CONDITION_POD_PLANNED) != NULL);
+
+    /* Nothing is pending any more, and taking it back fails too. */
+    deaf.left = 1;
+    object_unref(make(s->w->store, &node_kind,
+                      js("{'metadata':{'name':'big'},'status':{'capacity':{'cpu':'6000'}}}")));
+    bind_pod(s->w->store, "huge", "big");
+    stage_pass(s, 60);
+    EXPECT_EQ(deaf.left, 0);
+    AUTO_OBJECT bound = get(s->w->store, &pod_kind, "huge");
+    EXPECT_EQ(pod_condition(pod_of(bound), CONDITION_POD_PLANNED)->status, CONDITION_TRUE);
+}
+
+TEST(who_may_not_tell_pods_does_not_plan_again_and_again_for_it)
+{
+    AUTO(stage) s = stage();
+    struct deaf deaf = { ERR_DENIED, 1000 };
+    object_unref(make_pool(s, "web", ""));
+    make_pending(s, "huge", "5000");
+    embedded_set_faults(s->w->e, &(struct embedded_faults){ .before = deafen, .ctx = &deaf });
+    stage_pass(s, 60);
+    EXPECT_TRUE(deaf.left < 1000);
+    uint64_t passes = control_stats(s->c).passes;
+    stage_pass(s, 3600);
+    EXPECT_EQ(control_stats(s->c).passes, passes);
 }
 
 /* --- pools --- */

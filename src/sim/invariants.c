@@ -21,8 +21,8 @@
 
 #include <stdio.h>
 
-/* What garbage collection may take: its period, the age that it asks for, a few tries that fail, and a
- * control plane that has just died. */
+/* What garbage collection may take of a control plane that is up: its period, the age that it asks for,
+ * a few tries that fail, and one or two that a death cuts short. */
 #define ORPHAN_NS ((int64_t)15 * 60 * 1000000000)
 /* A claim that was decided on before the limit was lowered may still come. */
 #define LIMIT_GRACE_US ((int64_t)60 * 1000000)
@@ -178,11 +178,19 @@ static void check_pods(struct look *l)
 
 /* --- 2, 3, 6: claims and instances --- */
 
+/* Time in which there was a control plane. While there is none nobody collects anything, and one that
+ * keeps dying at its first calls is away for five minutes at a time, as often as it does: that is no
+ * mistake of garbage collection, and no number of minutes on the clock would be enough for it. */
+static int64_t uptime_ns(const struct look *l)
+{
+    return clock_mono_ns(l->world->clock) - l->world->down_ns;
+}
+
 /* Has it been like that for too long? */
 static bool alone_too_long(struct look *l, struct str what, bool alone)
 {
     struct str_table *orphans = &l->inv->orphans;
-    int64_t now = clock_mono_ns(l->world->clock);
+    int64_t now = uptime_ns(l);
     if (!alone) {
         str_table_remove(orphans, what);
         return false;

@@ -12,7 +12,7 @@ struct invariants {
     struct str_table claims, pools; /* struct claim_past *, struct pool_past *, by uid */
     struct str_table instances;     /* claim's uid to the provider id, as a copy */
     struct str_table nodes_of_pods; /* pod's uid to the name of its node */
-    struct str_table orphans;       /* what is alone, to 1 + since when (mono_ns) */
+    struct str_table orphans;       /* what is alone, to 1 + since when (uptime_ns) */
     struct finding finding;
     bool broken;
 };

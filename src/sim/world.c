@@ -21,7 +21,7 @@
 #define MOMENT_STEPS_PER_WRITE 100
 #define NUDGE_NS (DURATION_SECOND / 1000)
 /* A process that was killed is back after a moment; one that keeps dying waits longer and longer, as
- * in a cluster. */
+ * in a cluster: five minutes at most, which is where a kubelet's back-off ends too. */
 #define RESTART_NS (3 * DURATION_SECOND)
 #define RESTART_MAX_NS (5 * DURATION_MINUTE)
 #define STABLE_NS DURATION_MINUTE
@@ -30,6 +30,11 @@
 static int64_t now_ns(const struct world *w)
 {
     return clock_mono_ns(w->parts.clock);
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 static uint64_t seed_of(const struct world *w, const char *what)
@@ -62,6 +67,7 @@ void world_bury_control(struct world *w)
     w->deaths_in_a_row = now - w->control_born_ns < STABLE_NS ? w->deaths_in_a_row + 1 : 0;
     for (uint32_t i = 1; i < w->deaths_in_a_row && wait < RESTART_MAX_NS; i++)
         wait = 2 * wait + DURATION_SECOND;
+    wait = earlier(wait, RESTART_MAX_NS);
     control_free(w->parts.control);
     w->parts.crashes++;
     faults_revive(w->parts.faults);
@@ -213,11 +219,6 @@ static bool live_moment(struct world *w)
     return true;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* When somebody has something to do although nothing happens. */
 static int64_t next_due(struct world *w)
 {
@@ -239,6 +240,8 @@ static void advance_to(struct world *w, int64_t at_ns)
         return;
     if (w->options.scenario->event_delay_ns && at_ns >= embedded_event_due_ns(w->parts.embedded))
         w->look_anyway = w->control_look = true;
+    if (now < w->control_up_ns)
+        w->parts.down_ns += earlier(at_ns, w->control_up_ns) - now;
     virtual_clock_advance(w->parts.time, at_ns - now);
 }
 

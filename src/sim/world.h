@@ -58,6 +58,7 @@ struct world_parts {
     struct metrics *metrics; /* of the control plane; survives its deaths */
     int64_t start_us;
     uint32_t step, crashes;
+    int64_t down_ns; /* how long, in all, one control plane was dead and the next not up */
 };
 const struct world_parts *world_parts(const struct world *w);
 const struct finding *world_broken(const struct world *w); /* NULL: nothing is */

@@ -212,6 +212,66 @@ TEST(a_control_plane_that_keeps_dying_does_not_keep_time_from_passing)
     EXPECT_EQ(running(w), 4);
 }
 
+/* A control plane that lives for twenty seconds at most, then waits ever longer, and from `calls_s` on gets
+ * no further than its first call. */
+static void add_deaths(struct buf *timeline, int from_s, int calls_s, int to_s)
+{
+    for (int at_s = from_s; at_s <= to_s; at_s += 20) {
+        buf_addf(timeline, "- {at: %ds, crash: true}\n", at_s);
+        if (at_s >= calls_s)
+            buf_addf(timeline, "- {at: %ds, crash: {calls: 1}}\n", at_s);
+    }
+}
+
+TEST(a_control_plane_that_keeps_dying_is_back_after_five_minutes_at_most)
+{
+    AUTO_BUF text = { 0 };
+    buf_addz(&text, "duration: 2h\ntimeline:\n");
+    add_deaths(&text, 300, 7200, 7200);
+    AUTO(scenario) s = scenario_of(text.p);
+    AUTO(world) w = world_of(s, 1);
+    const struct world_parts *parts = world_parts(w);
+    uint32_t crashes = 0;
+    int64_t down_ns = 0, longest_ns = 0; /* `down_ns`: at the last death */
+    while (world_step(w)) {
+        if (parts->down_ns - down_ns > longest_ns)
+            longest_ns = parts->down_ns - down_ns;
+        if (parts->crashes != crashes) /* with the action that this step begins with */
+            down_ns = parts->down_ns;
+        crashes = parts->crashes;
+    }
+    EXPECT_TRUE(world_broken(w) == NULL);
+    EXPECT_EQ(longest_ns, 5 * DURATION_MINUTE);
+    EXPECT_TRUE(parts->down_ns < clock_mono_ns(parts->clock) - 5 * DURATION_MINUTE);
+}
+
+/* The instances die where no control plane gets further than its first call for most of an hour. Their
+ * claims are collected when there is somebody to do it, and the rules do not ask for it before. */
+TEST(what_nobody_was_there_to_collect_is_nobodys_mistake)
+{
+    AUTO_BUF text = { 0 };
+    buf_addz(&text, "duration: 2h\ntimeline:\n");
+    add_deaths(&text, 300, 1800, 1800);
+    buf_addz(&text, "- {at: 1800s, kill: {count: 100}}\n");
+    add_deaths(&text, 1820, 1800, 4800);
+    AUTO(scenario) s = scenario_of(text.p);
+    AUTO(world) w = world_of(s, 1);
+    const struct world_parts *parts = world_parts(w);
+    while (clock_mono_ns(parts->clock) < 1800 * DURATION_SECOND && world_step(w))
+        ;
+    uint32_t claims = count_of(w, &nodeclaim_kind);
+    uint64_t launches = sim_cloud_stats(parts->cloud).launches;
+    EXPECT_EQ(running(w), 4);
+    while (parts->step < s->timeline_count && world_step(w))
+        ;
+    EXPECT_TRUE(world_broken(w) == NULL);
+    EXPECT_TRUE(parts->down_ns > 50 * DURATION_MINUTE);
+    EXPECT_EQ(count_of(w, &nodeclaim_kind), claims); /* those of the dead ones */
+    EXPECT_EQ(sim_cloud_stats(parts->cloud).launches, launches);
+    run_to_the_end(w);
+    EXPECT_EQ(running(w), 4);
+}
+
 TEST(a_world_with_every_fault_settles_once_they_are_off)
 {
     AUTO(scenario) s = scenario_of(
