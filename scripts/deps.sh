@@ -6,10 +6,14 @@
 set -eu
 
 task=${1:-build}
-build='gcc libc6-dev meson ninja-build pkg-config libyyjson-dev libyaml-dev libpcre2-dev libmicrohttpd-dev libcmocka-dev'
+build='gcc libc6-dev meson ninja-build pkg-config libyyjson-dev libyaml-dev libpcre2-dev libmicrohttpd-dev libnghttp2-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev'
 case $task in
 build) packages=$build ;;
-check) packages="$build jq chromium curl" ;; # scripts for nodes are run, pages opened, probes asked
+check)
+    packages="$build jq chromium curl" # scripts for nodes are run, pages opened, probes asked
+    # Containers are run as well, by root: tests/node/containerd.sh fetches the runtime itself.
+    [ "$(id -u)" != 0 ] || packages="$packages iproute2"
+    ;;
 fuzz) packages="$build clang llvm" ;;
 lint) packages="$build git clang-format clang-tidy" ;;
 coverage) packages="$build gcovr jq chromium curl" ;;
@@ -35,10 +39,10 @@ clang_runtime() {
 
 if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
     missing=
-    for tool in cc meson ninja pkg-config; do
+    for tool in cc meson ninja pkg-config protoc-c; do
         command -v $tool >/dev/null 2>&1 || missing="$missing $tool"
     done
-    for library in yyjson yaml-0.1 libpcre2-8 libmicrohttpd cmocka; do
+    for library in yyjson yaml-0.1 libpcre2-8 libmicrohttpd libnghttp2 libprotobuf-c cmocka; do
         pkg-config --exists $library 2>/dev/null || missing="$missing $library"
     done
     [ -z "$missing" ] && exit 0
@@ -86,31 +90,12 @@ candidate() {
     [ -n "$version" ] && [ "$version" != '(none)' ]
 }
 
-# Debian 12 has no yyjson. Debian 13's two packages need only libc 2.14 and install as they are: fetch
-# just those, from the mirror this machine already uses, through an apt configuration of their own
-# that is thrown away. The machine's sources stay as they were.
+# Debian 12 has no yyjson. Debian 13's two packages need only libc 2.14 and install as they are.
 yyjson_from_next_release() {
-    # REPO_URI of the release's own main archive, not of its security or backports ones.
-    mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL) $(COMPONENT)' 'Created-By: Packages' |
-        awk '$2 == "Debian" && $3 == "Debian" && $4 == "main" { print $1; exit }')
-    keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-    if [ -z "$mirror" ] || [ ! -f "$keyring" ]; then
-        echo "libyyjson-dev is not packaged here, and no Debian mirror is configured to take it from" >&2
-        exit 3
-    fi
     scratch=$(mktemp -d)
     chmod 755 "$scratch"
-    mkdir -p "$scratch/lists/partial" "$scratch/cache/archives/partial" "$scratch/debs"
-    chmod 777 "$scratch/debs"
-    echo "deb [signed-by=$keyring] $mirror trixie main" >"$scratch/sources.list"
-    private() {
-        apt-get -qq -o Dir::Etc::sourcelist="$scratch/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-            -o Dir::Etc::preferencesparts=/dev/null -o Dir::State::lists="$scratch/lists" \
-            -o Dir::Cache="$scratch/cache" -o APT::Sandbox::User=root "$@"
-    }
-    private update || exit 3
-    (cd "$scratch/debs" && private download libyyjson0 libyyjson-dev) || exit 3
-    apt install --no-install-recommends "$scratch"/debs/*.deb
+    "$(dirname "$0")/next-release.sh" "$scratch" libyyjson0 libyyjson-dev || exit 3
+    apt install --no-install-recommends "$scratch"/*.deb
 }
 
 echo "karve: installing$missing (this takes a minute)" >&2

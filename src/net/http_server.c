@@ -7,24 +7,36 @@
  * sent) to its end (request_ended). In between the library calls `serve` first with the headers,
  * then with each piece of the body, then once more without one. What can be refused by its headers
  * is refused at the first call, before any body is read; the library then closes the connection.
+ *
+ * A streamed reply is pulled by the library from stream_read, on the connection's own thread, which may
+ * therefore block there. The library does not look at the socket meanwhile, so stream_read does; and
+ * the time that nothing was there to send must not count as a client's silence.
  */
 #include "net/http_server.h"
+
+#include "net/unix_socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define HTTP_STREAM_BLOCK_BYTES (16 << 10) /* sent at once; a piece may be longer */
 
 struct http_server {
     struct MHD_Daemon *daemon;
     struct http_route *routes;
     uint32_t route_count;
     uint16_t port;
+    struct unix_socket socket; /* path NULL: it is a port */
+    atomic_bool stopping;      /* streams end */
 };
 
 struct request {
@@ -33,19 +45,111 @@ struct request {
     const struct http_route *route; /* NULL: the headers have not been seen */
 };
 
+/* --- streams --- */
+
+struct stream {
+    const struct http_server *server;
+    struct MHD_Connection *connection;
+    struct http_stream made_by;
+    struct buf piece;
+    size_t sent_bytes; /* of the piece */
+    bool ended;
+};
+
+/* The client has hung up, or closed its half: then there is no telling one from the other. */
+static bool client_gone(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct pollfd look = { .fd = info ? info->connect_fd : -1, .events = POLLRDHUP };
+    return poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+/* A new piece. False: there is no more, or nobody for it. */
+static bool stream_refill(struct stream *stream)
+{
+    buf_clear(&stream->piece);
+    stream->sent_bytes = 0;
+    /* Off and on again makes the library count the client's silence from now. */
+    MHD_set_connection_option(stream->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+    while (stream->piece.len == 0 && !stream->ended) {
+        if (atomic_load(&stream->server->stopping) || client_gone(stream->connection))
+            return false;
+        stream->ended = stream->made_by.next(stream->made_by.ctx, &stream->piece) <= 0;
+    }
+    MHD_set_connection_option(stream->connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                              (unsigned int)HTTP_IDLE_SECONDS_MAX);
+    return true;
+}
+
+static ssize_t stream_read(void *ctx, uint64_t position KV_UNUSED, char *out, size_t out_max)
+{
+    struct stream *stream = ctx;
+    if (stream->sent_bytes == stream->piece.len && !stream_refill(stream))
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    size_t len = stream->piece.len - stream->sent_bytes;
+    if (len == 0)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (len > out_max)
+        len = out_max;
+    memcpy(out, stream->piece.p + stream->sent_bytes, len);
+    stream->sent_bytes += len;
+    return (ssize_t)len;
+}
+
+static void stream_free(void *ctx)
+{
+    struct stream *stream = ctx;
+    if (stream->made_by.done)
+        stream->made_by.done(stream->made_by.ctx);
+    buf_done(&stream->piece);
+    free(stream);
+}
+
+static struct MHD_Response *stream_response(const struct http_server *server,
+                                            struct MHD_Connection *connection,
+                                            struct http_reply *reply)
+{
+    struct stream *stream = kv_calloc(1, sizeof *stream);
+    *stream = (struct stream){
+        .server = server, .connection = connection, .made_by = reply->stream, .piece = reply->body
+    };
+    reply->body = (struct buf){ 0 };
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, HTTP_STREAM_BLOCK_BYTES, stream_read, stream, stream_free);
+    if (!response)
+        stream_free(stream);
+    return response;
+}
+
+/* For HEAD: of a body without a length the library would send the end. */
+static void stream_forget(struct http_reply *reply)
+{
+    if (reply->stream.next && reply->stream.done)
+        reply->stream.done(reply->stream.ctx);
+    reply->stream = (struct http_stream){ 0 };
+}
+
 /* --- answering --- */
 
-static enum MHD_Result answer(struct MHD_Connection *connection, struct http_reply *reply,
-                              const char *maybe_allow)
+static struct MHD_Response *body_response(struct http_reply *reply)
 {
     size_t len = reply->body.len;
     char *bytes = buf_take(&reply->body);
     struct MHD_Response *response =
         MHD_create_response_from_buffer(len, bytes, MHD_RESPMEM_MUST_FREE);
-    if (!response) {
+    if (!response)
         free(bytes);
+    return response;
+}
+
+static enum MHD_Result answer(const struct http_server *server, struct MHD_Connection *connection,
+                              struct http_reply *reply, const char *maybe_allow)
+{
+    struct MHD_Response *response =
+        reply->stream.next ? stream_response(server, connection, reply) : body_response(reply);
+    if (!response)
         return MHD_NO;
-    }
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
     if (maybe_allow)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, maybe_allow);
@@ -59,12 +163,12 @@ static struct http_reply plain_reply(int status)
     return (struct http_reply){ .status = status, .content_type = "text/plain; charset=utf-8" };
 }
 
-static enum MHD_Result refuse(struct MHD_Connection *connection, int status, const char *words,
-                              const char *maybe_allow)
+static enum MHD_Result refuse(const struct http_server *server, struct MHD_Connection *connection,
+                              int status, const char *words, const char *maybe_allow)
 {
     struct http_reply reply = plain_reply(status);
     buf_addf(&reply.body, "%s\n", words);
-    return answer(connection, &reply, maybe_allow);
+    return answer(server, connection, &reply, maybe_allow);
 }
 
 /* --- routes --- */
@@ -135,12 +239,12 @@ static enum MHD_Result serve(void *ctx, struct MHD_Connection *connection, const
     if (!request->route) {
         const struct http_route *route = route_find(server, path);
         if (!route)
-            return refuse(connection, 404, "there is nothing here", NULL);
+            return refuse(server, connection, 404, "there is nothing here", NULL);
         if (!route_takes(route, str_of(method)))
-            return refuse(connection, 405, "that method is not for this",
+            return refuse(server, connection, 405, "that method is not for this",
                           route->post ? "GET, HEAD, POST" : "GET, HEAD");
         if (body_announced_too_long(connection))
-            return refuse(connection, 413, "the body is too long", NULL);
+            return refuse(server, connection, 413, "the body is too long", NULL);
         request->route = route;
         return MHD_YES;
     }
@@ -160,7 +264,9 @@ static enum MHD_Result serve(void *ctx, struct MHD_Connection *connection, const
         .body = buf_str(&request->body),
     };
     request->route->handle(request->route->ctx, &asked, &reply);
-    return answer(connection, &reply, NULL);
+    if (str_eqz(asked.method, "HEAD"))
+        stream_forget(&reply);
+    return answer(server, connection, &reply, NULL);
 }
 
 /* --- starting --- */
@@ -248,9 +354,14 @@ static struct MHD_Daemon *start_daemon(struct http_server *server, int fd)
 int http_server_start(struct http_server_options options, struct http_server **out, struct err *err)
 {
     int fd = -1;
-    if (open_socket(options.address ? options.address : "", options.port, &fd, err) < 0)
+    struct unix_socket unix_socket = { 0 };
+    int rc = options.unix_path
+                 ? unix_listen(options.unix_path, &unix_socket, &fd, err)
+                 : open_socket(options.address ? options.address : "", options.port, &fd, err);
+    if (rc < 0)
         return -1;
     struct http_server *server = kv_calloc(1, sizeof *server);
+    server->socket = unix_socket;
     server->route_count = options.route_count;
     server->routes =
         kv_calloc(options.route_count ? options.route_count : 1, sizeof *server->routes);
@@ -258,7 +369,7 @@ int http_server_start(struct http_server_options options, struct http_server **o
         KV_ASSERT(options.routes[i].path[0] == '/');
         server->routes[i] = options.routes[i];
     }
-    server->port = port_of(fd);
+    server->port = options.unix_path ? 0 : port_of(fd);
     server->daemon = start_daemon(server, fd); /* which owns the socket from here on */
     if (!server->daemon) {
         http_server_stop(server);
@@ -272,6 +383,8 @@ void http_server_stop(struct http_server *server)
 {
     if (!server)
         return;
+    atomic_store(&server->stopping, true);
+    unix_socket_remove(&server->socket); /* while nobody else can be listening on it yet */
     if (server->daemon)
         MHD_stop_daemon(server->daemon);
     free(server->routes);

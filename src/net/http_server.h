@@ -1,9 +1,11 @@
 /* net/http_server.h - a small HTTP server: probes, metrics, local APIs. On libmicrohttpd.
  *
- * Each connection has a thread of its own, so a handler may take its time (a scrape of a large
- * cluster) and holds up nobody else; handlers are called from several threads at once. They answer
- * with a whole body. A route is for GET and HEAD, and for POST if it says so; any other method is
- * 405, an unknown path 404. Requests have limits in size and time, connections in number.
+ * It listens on a port, or on a unix socket that only its own user may open. Each connection has a
+ * thread of its own, so a handler may take its time (a scrape of a large cluster) and holds up
+ * nobody else; handlers are called from several threads at once. They answer with a whole body or
+ * with a stream of pieces, each of which is sent as soon as it is there. A route is for GET and HEAD,
+ * and for POST if it says so; any other method is 405, an unknown path 404. Requests have limits in
+ * size and time, connections in number.
  */
 #pragma once
 
@@ -14,16 +16,28 @@
 #define HTTP_HEAD_BYTES_MAX (32 << 10)        /* request line and headers; beyond: 431 or 414 */
 #define HTTP_BODY_BYTES_MAX ((size_t)4 << 20) /* beyond: 413 */
 #define HTTP_IDLE_SECONDS_MAX 15              /* then a connection that says nothing is closed */
+#define HTTP_STREAM_SECONDS_MAX 1             /* so long `next` of a stream may take */
 
 struct http_request {
     struct str method, path, query; /* query: without the question mark, as sent */
     struct str body;
 };
 
+/* A body that is made while it is sent. */
+struct http_stream {
+    /* Adds the next piece, waiting for it no longer than HTTP_STREAM_SECONDS_MAX: in between the
+     * server looks whether the client has gone or it is being stopped. 1: go on, perhaps with nothing
+     * yet; 0: that was all. NULL: the reply is no stream. */
+    int (*next)(void *ctx, struct buf *piece);
+    void (*done)(void *ctx); /* once, however it ends; may be NULL */
+    void *ctx;
+};
+
 struct http_reply {
     int status;               /* 200 unless the handler says otherwise */
     const char *content_type; /* "text/plain; charset=utf-8" unless it says otherwise */
-    struct buf body;          /* the server's to free */
+    struct buf body;          /* the server's to free; of a stream the first piece */
+    struct http_stream stream;
 };
 
 typedef void http_handler_fn(void *ctx, const struct http_request *request,
@@ -37,17 +51,21 @@ struct http_route {
 };
 
 struct http_server_options {
-    const char *address; /* "127.0.0.1", "::", "" for all */
-    uint16_t port;       /* 0: any; http_server_port tells */
+    const char *unix_path; /* of a socket, mode 0600; then there is no port. NULL: none. Copied */
+    const char *address;   /* "127.0.0.1", "::", "" for all */
+    uint16_t port;         /* 0: any; http_server_port tells */
     const struct http_route
         *routes; /* copied, their texts borrowed; of several the longest path wins */
     uint32_t route_count;
 };
 
 struct http_server;
-/* ERR_INVALID: no such address. ERR_UNAVAILABLE: it is taken, or the system has no more to give. */
+/* ERR_INVALID: no such address, or no path for a socket. ERR_DENIED: the folder is not ours to write.
+ * ERR_UNAVAILABLE: it is in use, or the system has no more to give. A socket that nobody listens on any
+ * more is replaced; of several servers that start at the same moment on it, one may be left without. */
 int http_server_start(struct http_server_options options, struct http_server **out,
                       struct err *err);
-void http_server_stop(struct http_server *server); /* waits for handlers; NULL is fine */
+/* Waits for handlers and `next` of streams, not for clients; the socket's file is removed. NULL is fine. */
+void http_server_stop(struct http_server *server);
 KV_AUTO_TYPE(http_server, http_server_stop)
-uint16_t http_server_port(const struct http_server *server);
+uint16_t http_server_port(const struct http_server *server); /* 0: it is a unix socket */

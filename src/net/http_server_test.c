@@ -8,7 +8,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* --- a plain client --- */
@@ -388,4 +390,298 @@ TEST(a_port_can_be_listened_on_again_after_a_stop)
         err);
     EXPECT_EQ(http_server_port(server), port);
     http_server_stop(server);
+}
+
+/* --- streams --- */
+
+/* What `next` does, one character a call: a letter is a piece, '-' nothing yet, '+' a long piece, '.'
+ * the end; '*' waits for `go_on`, '~' never has anything, '#' always has a long piece. */
+struct script {
+    const char *calls;
+    const char *body;
+    atomic_int at, done_count;
+    atomic_bool go_on;
+};
+
+#define LONG_PIECE_BYTES (300 << 10)
+
+static void add_long_piece(struct buf *piece)
+{
+    for (int i = 0; i < LONG_PIECE_BYTES; i++)
+        buf_addc(piece, (char)('a' + i % 26));
+}
+
+static int script_next(void *ctx, struct buf *piece)
+{
+    struct script *s = ctx;
+    char call = s->calls[atomic_load(&s->at)];
+    bool stays = call == '~' || call == '#' || (call == '*' && !atomic_load(&s->go_on));
+    if (!stays)
+        atomic_fetch_add(&s->at, 1);
+    if (call == '~' || call == '*')
+        usleep(1000);
+    else if (call == '+' || call == '#')
+        add_long_piece(piece);
+    else if (char_is_alpha(call))
+        buf_addf(piece, "%c\n", call);
+    return call == '.' ? 0 : 1;
+}
+
+static void script_done(void *ctx)
+{
+    struct script *s = ctx;
+    atomic_fetch_add(&s->done_count, 1);
+}
+
+static void play(void *ctx, const struct http_request *request KV_UNUSED, struct http_reply *reply)
+{
+    struct script *s = ctx;
+    reply->content_type = "application/json";
+    buf_addz(&reply->body, s->body ? s->body : "");
+    reply->stream = (struct http_stream){ script_next, script_done, s };
+}
+
+static struct http_server *start_script(struct script *script)
+{
+    struct http_route route = { .path = "/stream", .handle = play, .ctx = script };
+    return start(&route, 1);
+}
+
+static void await_done(struct script *script)
+{
+    for (int i = 0; i < 30000 && atomic_load(&script->done_count) == 0; i++)
+        usleep(1000);
+    EXPECT_EQ(atomic_load(&script->done_count), 1);
+}
+
+static void begin_stream(int fd)
+{
+    say(fd, STR("GET /stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+}
+
+TEST(a_stream_is_sent_in_chunks_each_as_soon_as_it_is_made)
+{
+    struct script script = { .calls = "a--b*c." };
+    AUTO(http_server) server = start_script(&script);
+    AUTO_BUF answer = { 0 };
+    int fd = dial(http_server_port(server));
+    begin_stream(fd);
+    /* The third piece is made only when the second has been seen. */
+    for (ssize_t n = 1; n > 0 && !strstr(answer.p ? answer.p : "", "b\n");) {
+        char byte;
+        n = recv(fd, &byte, 1, 0);
+        if (n > 0)
+            buf_addc(&answer, byte);
+    }
+    atomic_store(&script.go_on, true);
+    hear(fd, &answer);
+    close(fd);
+    struct str got = buf_str(&answer);
+    EXPECT_HAS(got, "Transfer-Encoding: chunked\r\n");
+    EXPECT_HAS(got, "Content-Type: application/json\r\n");
+    EXPECT_STR(body_of(got), "2\r\na\n\r\n2\r\nb\n\r\n2\r\nc\n\r\n0\r\n\r\n");
+    await_done(&script);
+}
+
+TEST(a_stream_may_begin_with_a_body_and_may_be_empty)
+{
+    struct script begins = { .calls = "a.", .body = "first\n" }, empty_one = { .calls = "." };
+    AUTO(http_server) server = start_script(&begins);
+    AUTO(http_server) other = start_script(&empty_one);
+    AUTO_BUF answer = { 0 };
+    EXPECT_STR(body_of(ask_for(http_server_port(server), &answer, "GET", "/stream")),
+               "6\r\nfirst\n\r\n2\r\na\n\r\n0\r\n\r\n");
+    EXPECT_STR(body_of(ask_for(http_server_port(other), &answer, "GET", "/stream")), "0\r\n\r\n");
+    await_done(&begins);
+    await_done(&empty_one);
+}
+
+TEST(a_piece_may_be_longer_than_what_is_sent_at_once)
+{
+    struct script script = { .calls = "+a+." };
+    AUTO(http_server) server = start_script(&script);
+    AUTO_BUF answer = { 0 };
+    AUTO_BUF want = { 0 };
+    add_long_piece(&want);
+    buf_addz(&want, "a\n");
+    add_long_piece(&want);
+    /* Of HTTP/1.0 there are no chunks: the end of the connection is the end. */
+    struct str got = ask(http_server_port(server), &answer, "GET /stream HTTP/1.0\r\n\r\n");
+    EXPECT_TRUE(str_eq(body_of(got), buf_str(&want)));
+    await_done(&script);
+}
+
+TEST(head_of_a_stream_does_not_start_it)
+{
+    struct script script = { .calls = "~" };
+    AUTO(http_server) server = start_script(&script);
+    AUTO_BUF answer = { 0 };
+    EXPECT_STR(body_of(ask_for(http_server_port(server), &answer, "HEAD", "/stream")), "");
+    await_done(&script);
+    EXPECT_EQ(script.at, 0);
+}
+
+TEST(a_stream_ends_when_its_client_has_gone)
+{
+    static const char *const calls[] = { "~", "#" }; /* one with nothing to send, one with much */
+    for (size_t i = 0; i < KV_COUNT_OF(calls); i++) {
+        struct script script = { .calls = calls[i] };
+        AUTO(http_server) server = start_script(&script);
+        int fd = dial(http_server_port(server));
+        begin_stream(fd);
+        char piece[64];
+        EXPECT_TRUE(recv(fd, piece, sizeof piece, 0) > 0); /* it has begun */
+        close(fd);
+        await_done(&script);
+    }
+}
+
+TEST(a_stop_ends_streams_and_does_not_wait_for_clients)
+{
+    static const char *const calls[] = { "~", "#" };
+    for (size_t i = 0; i < KV_COUNT_OF(calls); i++) {
+        struct script script = { .calls = calls[i] };
+        struct http_server *server = start_script(&script);
+        int fd = dial(http_server_port(server));
+        begin_stream(fd);
+        char piece[64];
+        EXPECT_TRUE(recv(fd, piece, sizeof piece, 0) > 0);
+        http_server_stop(server); /* while the client neither reads nor closes */
+        EXPECT_EQ(script.done_count, 1);
+        close(fd);
+    }
+}
+
+/* --- on a unix socket --- */
+
+struct folder {
+    char path[32];
+    char socket[64];
+};
+
+static struct folder folder_make(void)
+{
+    struct folder f = { .path = "/tmp/karve-http-XXXXXX" };
+    EXPECT_TRUE(mkdtemp(f.path) != NULL);
+    snprintf(f.socket, sizeof f.socket, "%s/api.sock", f.path);
+    return f;
+}
+
+static void folder_remove(struct folder *f)
+{
+    EXPECT_EQ(rmdir(f->path), 0); /* nothing is left in it */
+}
+
+static int start_unix(const char *path, struct http_server **out, struct err *err)
+{
+    return http_server_start(
+        (struct http_server_options){
+            .unix_path = path, .routes = some_routes, .route_count = KV_COUNT_OF(some_routes) },
+        out, err);
+}
+
+/* What curl prints. */
+static struct str curl(const char *socket_path, const char *target, struct buf *out)
+{
+    char command[256];
+    snprintf(command, sizeof command, "curl -sS -m 20 --unix-socket %s http://x%s 2>&1",
+             socket_path, target);
+    FILE *f = popen(command, "r");
+    EXPECT_TRUE(f != NULL);
+    char piece[256];
+    buf_clear(out);
+    for (size_t n; (n = fread(piece, 1, sizeof piece, f)) > 0;)
+        buf_add(out, (struct str){ piece, n });
+    if (WEXITSTATUS(pclose(f)) == 127)
+        SKIP("curl is not installed");
+    return buf_str(out);
+}
+
+TEST(a_unix_socket_is_served_for_its_user_only_and_removed_at_the_stop)
+{
+    struct folder f = folder_make();
+    struct http_server *server = NULL;
+    struct err err = { 0 };
+    struct stat file;
+    AUTO_BUF out = { 0 };
+    mode_t before = umask(0); /* which would let everybody in */
+    EXPECT_OK(start_unix(f.socket, &server, &err), err);
+    umask(before);
+    EXPECT_EQ(lstat(f.socket, &file), 0);
+    EXPECT_EQ(file.st_mode, S_IFSOCK | 0600);
+    EXPECT_EQ(http_server_port(server), 0);
+    EXPECT_STR(curl(f.socket, "/echo?a=b", &out), "exact|GET|/echo|a=b|0");
+    http_server_stop(server);
+    folder_remove(&f);
+}
+
+TEST(a_socket_that_is_in_use_is_an_error_and_goes_on_being_served)
+{
+    struct folder f = folder_make();
+    struct http_server *server = NULL, *second = NULL;
+    struct err err = { 0 };
+    AUTO_BUF out = { 0 };
+    EXPECT_OK(start_unix(f.socket, &server, &err), err);
+    EXPECT_ERR(start_unix(f.socket, &second, &err), err, ERR_UNAVAILABLE);
+    EXPECT_HAS(str_of(err.text), f.socket);
+    EXPECT_HAS(str_of(err.text), "in use");
+    EXPECT_STR(curl(f.socket, "/echo", &out), "exact|GET|/echo||0");
+    http_server_stop(server);
+    folder_remove(&f);
+}
+
+TEST(a_socket_left_by_a_process_that_died_is_replaced)
+{
+    struct folder f = folder_make();
+    struct http_server *server = NULL;
+    struct err err = { 0 };
+    AUTO_BUF out = { 0 };
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    memcpy(address.sun_path, f.socket, strlen(f.socket));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    EXPECT_EQ(listen(fd, 1), 0);
+    close(fd); /* the file stays, as after a kill */
+    EXPECT_OK(start_unix(f.socket, &server, &err), err);
+    EXPECT_STR(curl(f.socket, "/echo", &out), "exact|GET|/echo||0");
+    http_server_stop(server);
+    folder_remove(&f);
+}
+
+TEST(a_stop_leaves_alone_what_another_server_has_put_in_its_place)
+{
+    struct folder f = folder_make();
+    struct http_server *old = NULL, *new = NULL;
+    struct err err = { 0 };
+    AUTO_BUF out = { 0 };
+    EXPECT_OK(start_unix(f.socket, &old, &err), err);
+    EXPECT_EQ(unlink(f.socket), 0);
+    EXPECT_OK(start_unix(f.socket, &new, &err), err);
+    http_server_stop(old);
+    EXPECT_STR(curl(f.socket, "/echo", &out), "exact|GET|/echo||0");
+    http_server_stop(new);
+    folder_remove(&f);
+}
+
+TEST(a_path_that_cannot_be_a_socket_is_an_error_and_is_left_alone)
+{
+    struct folder f = folder_make();
+    struct http_server *server = NULL;
+    struct err err = { 0 };
+    char missing[128], long_path[256];
+    snprintf(missing, sizeof missing, "%s/no/such/folder.sock", f.path);
+    memset(long_path, 'x', sizeof long_path - 1);
+    long_path[0] = '/';
+    long_path[sizeof long_path - 1] = '\0';
+
+    EXPECT_ERR(start_unix(missing, &server, &err), err, ERR_INVALID);
+    EXPECT_ERR(start_unix(long_path, &server, &err), err, ERR_INVALID);
+    EXPECT_ERR(start_unix("", &server, &err), err, ERR_INVALID);
+    FILE *file = fopen(f.socket, "w");
+    EXPECT_TRUE(file != NULL);
+    fclose(file);
+    EXPECT_ERR(start_unix(f.socket, &server, &err), err, ERR_INVALID);
+    EXPECT_HAS(str_of(err.text), "no socket");
+    EXPECT_EQ(unlink(f.socket), 0);
+    folder_remove(&f);
 }
