@@ -14,7 +14,7 @@ extern const struct schema host_path_schema, empty_dir_schema, secret_volume_sch
     config_map_volume_schema, downward_volume_schema, projected_volume_schema, nfs_volume_schema,
     image_volume_schema;
 
-extern const struct schema resource_needs_schema; /* of struct resource_needs */
+extern const struct schema resource_needs_schema; /* of struct resource_needs; also for node/ */
 
 /* Rules used in more than one of the tables. */
 extern const struct rule port_rule;         /* 1 to 65535 */
