@@ -355,7 +355,7 @@ static void tick(struct running *r)
                                     .up_ns = now_ns - r->start_ns,
                                     .folder = r->folder.path,
                                     .trouble = r->trouble };
-        live_view_draw(&r->view, &facts);
+        controller_view_draw(&r->view, &facts);
     } else {
         tell_events(r);
     }

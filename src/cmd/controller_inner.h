@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cloud/catalogue.h"
 #include "cmd/command.h"
+#include "cmd/live_view.h"
 #include "sim/world.h"
 
 #include <pthread.h>
@@ -53,11 +54,6 @@ int state_load(struct embedded *e, const char *path, bool *found, struct err *er
 
 /* --- cmd/controller_view.c --- */
 
-/* A table that is drawn over itself, on a terminal. */
-struct live_view {
-    uint32_t lines; /* that the last drawing has */
-    bool colour;
-};
 struct live_facts {
     const struct record *record;
     const struct record_sample *now;
@@ -66,5 +62,4 @@ struct live_facts {
     const char *folder;
     const char *trouble; /* "" or what is wrong with the folder */
 };
-void live_view_draw(struct live_view *view, const struct live_facts *facts);
-void live_view_done(struct live_view *view); /* leaves the last drawing, and a terminal as it was */
+void controller_view_draw(struct live_view *view, const struct live_facts *facts);

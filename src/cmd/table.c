@@ -50,29 +50,70 @@ static void print_row(const struct table *t, size_t first, const size_t *widths,
     }
 }
 
-void table_print(const struct table *t, struct buf *out, bool colour)
+static void widen(const struct table *t, size_t *widths)
 {
-    size_t rows = t->cells.count / t->columns;
-    size_t *widths = kv_calloc(t->columns, sizeof *widths);
-    for (size_t i = 0; i < rows * t->columns; i++) {
+    for (size_t i = 0; i < t->cells.count; i++) {
         size_t width = width_of(t->cells.items[i]);
         if (width > widths[i % t->columns])
             widths[i % t->columns] = width;
     }
-    for (size_t r = 0; r < rows; r++) {
-        bool heading = r == 0 && colour;
-        buf_addz(out, heading ? "\033[1m" : "");
-        print_row(t, r * t->columns, widths, out);
-        buf_addz(out, heading ? "\033[0m\n" : "\n");
+}
+
+static void print_rows(const struct table *t, const size_t *widths, bool headed, struct buf *out)
+{
+    for (size_t first = 0; first < t->cells.count; first += t->columns) {
+        bool bold = first == 0 && headed;
+        buf_addz(out, bold ? "\033[1m" : "");
+        print_row(t, first, widths, out);
+        buf_addz(out, bold ? "\033[0m\n" : "\n");
     }
-    free(widths);
+}
+
+void table_print(const struct table *t, struct buf *out, bool colour)
+{
+    AUTO_FREE size_t *widths = kv_calloc(t->columns, sizeof *widths);
+    widen(t, widths);
+    print_rows(t, widths, colour, out);
+}
+
+static void forget_cells(struct table *t)
+{
+    vec_each(&t->cells, char *, cell)
+        free(*cell);
+    vec_clear(&t->cells);
+}
+
+void table_flush(struct table *t, struct buf *out, bool colour)
+{
+    bool first = !t->widths;
+    if (first && t->cells.count <= t->columns)
+        return; /* no row yet */
+    if (first)
+        t->widths = kv_calloc(t->columns, sizeof *t->widths);
+    widen(t, t->widths);
+    print_rows(t, t->widths, first && colour, out);
+    forget_cells(t);
 }
 
 void table_done(struct table *t)
 {
-    vec_each(&t->cells, char *, cell)
-        free(*cell);
+    forget_cells(t);
     vec_done(&t->cells);
+    free(t->widths);
+}
+
+struct str cell_text(struct arena *arena, struct str text)
+{
+    AUTO_BUF out = { 0 };
+    for (struct str rest = text; rest.len;) {
+        size_t len = str_utf8_first(rest);
+        unsigned char c = (unsigned char)rest.p[0];
+        bool control = len == 0 || c < 0x20 || c == 0x7f ||
+                       (c == 0xc2 && (unsigned char)rest.p[1] < 0xa0); /* U+0080 to U+009F */
+        buf_add(&out, control ? STR("?") : str_sub(rest, 0, len));
+        rest = str_sub(rest, len ? len : 1, rest.len);
+    }
+    return out.len ? arena_str(arena, buf_str(&out)) : STR("-");
 }
 
 struct str price_text(struct arena *arena, usd_hour price)

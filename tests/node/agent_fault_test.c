@@ -1,0 +1,156 @@
+/* What goes wrong around the agent, on a real containerd: processes killed behind its back, containerd that
+ * crashes, a shim that hangs. */
+#include "node/agent_pods.h"
+
+#include "base/rng.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+#define MAIN "status.containerStatuses[main]."
+#define READY "status.conditions[Ready].status"
+
+static bool healthy(struct node_fixture *f)
+{
+    AUTO_BUF body = { 0 };
+    return fixture_agent_get(f, "/healthz", &body) == 200;
+}
+
+/* A pod that notes each start of its container in a file of the host. */
+static void counting_pod(struct node_fixture *f, const char *name)
+{
+    static_pod(f, name,
+               "volumes: [{name: v, hostPath: {path: %s/starts, type: DirectoryOrCreate}}], "
+               "containers: [{name: main, image: 'karve.test/tools:1', "
+               "command: [sh, -c, 'echo start >>/v/%s; exec tools polite'], "
+               "volumeMounts: [{name: v, mountPath: /v}]}]",
+               f->dir, name);
+}
+
+static uint32_t starts(struct node_fixture *f, const char *name)
+{
+    struct str text = file_content(f, arena_strf(&f->arena, "%s/starts/%s", f->dir, name).p);
+    uint32_t count = 0;
+    for (struct str line; str_cut(text, '\n', &line, &text);)
+        count++;
+    return count;
+}
+
+TEST(a_container_killed_from_outside_is_started_again)
+{
+    struct node_fixture *f = node_fixture();
+    agent_runs_pods(f);
+    counting_pod(f, "shot");
+    WITHIN_LIMIT(f, pod_says(f, "shot", READY, "True"));
+    struct str sandbox = newest_id(f, "shot", NULL);
+    fixture_kill(f, newest_id(f, "shot", "main"), SIGKILL);
+    WITHIN_LIMIT(f, container_says(f, "shot", "main", "restartCount", "1") &&
+                        pod_says(f, "shot", READY, "True"));
+    EXPECT_STR(pod_value(f, "shot", MAIN "lastState.terminated.exitCode"), "137");
+    EXPECT_TRUE(str_eq(newest_id(f, "shot", NULL), sandbox)); /* in the same sandbox */
+    WITHIN_LIMIT(f, starts(f, "shot") == 2);
+}
+
+TEST(a_sandbox_killed_from_outside_is_replaced_with_all_its_containers)
+{
+    struct node_fixture *f = node_fixture();
+    agent_runs_pods(f);
+    counting_pod(f, "bare");
+    WITHIN_LIMIT(f, pod_says(f, "bare", READY, "True"));
+    struct str old = newest_id(f, "bare", NULL), container = newest_id(f, "bare", "main");
+    fixture_kill(f, old, SIGKILL);
+    WITHIN_LIMIT(f, count_in(f, "bare", NULL, RUNTIME_RUNNING) == 1 &&
+                        !str_eq(newest_id(f, "bare", NULL), old));
+    EXPECT_EQ(runtime_pod_of(f, "bare")->sandboxes.items[0].attempt, 1);
+    WITHIN_LIMIT(f, container_says(f, "bare", "main", "restartCount", "1") &&
+                        pod_says(f, "bare", READY, "True"));
+    EXPECT_FALSE(str_eq(newest_id(f, "bare", "main"), container));
+    EXPECT_EQ(count_in(f, "bare", "main", RUNTIME_RUNNING), 1);
+    WITHIN_LIMIT(f, starts(f, "bare") == 2);
+}
+
+TEST(containers_go_on_when_containerd_crashes_and_the_agent_finds_it_again)
+{
+    struct node_fixture *f = node_fixture();
+    agent_runs_pods(f);
+    counting_pod(f, "calm");
+    WITHIN_LIMIT(f, pod_says(f, "calm", READY, "True"));
+    struct str id = newest_id(f, "calm", "main");
+    pid_t pid = fixture_pid(f, id);
+
+    fixture_containerd_kill9(f);
+    AUTO_BUF body = { 0 };
+    EXPECT_EQ(fixture_agent_get(f, "/pods", &body), 200); /* it says what it last knew */
+    EXPECT_HAS(buf_str(&body), "uid-calm");
+    counting_pod(f, "late"); /* wanted while there is no runtime */
+    linger(500);
+    EXPECT_EQ(kill(pid, 0), 0);
+    fixture_containerd_restart(f);
+
+    WITHIN_LIMIT(f, pod_says(f, "late", READY, "True"));
+    WITHIN_LIMIT(f, healthy(f));
+    EXPECT_TRUE(str_eq(newest_id(f, "calm", "main"), id));
+    EXPECT_STR(pod_value(f, "calm", MAIN "restartCount"), "0");
+    EXPECT_STR(pod_value(f, "calm", READY), "True");
+    EXPECT_EQ(starts(f, "calm"), 1);
+    WITHIN_LIMIT(f, starts(f, "late") == 1);
+    /* And it sees what happens from now on. */
+    fixture_kill(f, id, SIGKILL);
+    WITHIN_LIMIT(f, container_says(f, "calm", "main", "restartCount", "1"));
+}
+
+TEST(containerd_killed_at_random_moments_while_pods_start_leaves_one_of_each)
+{
+    struct node_fixture *f = node_fixture();
+    struct rng rng;
+    uint64_t seed = (uint64_t)clock_wall_us(clock_real());
+    printf("# seed %llu\n", (unsigned long long)seed);
+    rng_init(&rng, seed);
+    agent_runs_pods(f);
+    char names[6][16];
+    for (uint32_t i = 0; i < KV_COUNT_OF(names); i++) {
+        snprintf(names[i], sizeof names[i], "storm-%u", i);
+        counting_pod(f, names[i]);
+        if (i % 2 == 1) { /* starting two pods takes about half a second */
+            linger((int)rng_below(&rng, 500));
+            fixture_containerd_kill9(f);
+            linger((int)rng_below(&rng, 200));
+            fixture_containerd_restart(f);
+        }
+    }
+    for (uint32_t i = 0; i < KV_COUNT_OF(names); i++) {
+        const char *name = names[i];
+        WITHIN_LIMIT(f, pod_says(f, name, READY, "True"));
+        EXPECT_EQ(count_in(f, name, "main", RUNTIME_RUNNING), 1);
+        WITHIN_LIMIT(f, count_in(f, name, NULL, RUNTIME_RUNNING) == 1);
+        /* A start that containerd did not live to see through is counted too, and may have come to nothing. */
+        WITHIN_LIMIT(f, starts(f, name) >= 1);
+        EXPECT_TRUE(starts(f, name) <= pod_number(f, name, MAIN "restartCount") + 1);
+    }
+}
+
+TEST(a_hung_shim_holds_up_its_own_pod_and_nothing_else)
+{
+    struct node_fixture *f = node_fixture();
+    agent_runs_pods(f);
+    static_pod(f, "hung", "terminationGracePeriodSeconds: 1, containers: [" POLITE("main") "]");
+    counting_pod(f, "other");
+    WITHIN_LIMIT(f, pod_says(f, "hung", READY, "True"));
+    WITHIN_LIMIT(f, pod_says(f, "other", READY, "True"));
+
+    fixture_freeze_shim(f, newest_id(f, "hung", "main"));
+    static_pod_remove(f, "hung");
+    WITHIN_LIMIT(f, pod_says(f, "hung", "worker.state", "Terminating"));
+    counting_pod(f, "third");
+    WITHIN_LIMIT(f, pod_says(f, "third", READY, "True"));
+    fixture_kill(f, newest_id(f, "other", "main"), SIGKILL);
+    WITHIN_LIMIT(f, container_says(f, "other", "main", "restartCount", "1"));
+    static_pod_remove(f, "third");
+    WITHIN_LIMIT(f, !runtime_pod_of(f, "third"));
+    EXPECT_TRUE(healthy(f));
+    EXPECT_STR(pod_value(f, "hung", "worker.state"), "Terminating");
+
+    fixture_thaw_shims(f);
+    WITHIN_LIMIT(f, !runtime_pod_of(f, "hung"));
+    WITHIN_LIMIT(f, !pod_is_known(f, "hung"));
+}
