@@ -27,7 +27,7 @@ struct grpc_conn {
     int fd; /* -1: what is sent goes nowhere */
     nghttp2_session *session;
     struct map calls;  /* by stream, until that is closed; 0: its call has ended before it */
-    struct buf out;    /* of the session, for the socket */
+    struct buf out;    /* from nghttp2, for the socket */
     size_t out_sent;   /* of it */
     bool settled;      /* the server has sent its settings: it is there, and speaks HTTP/2 */
     bool retired;      /* it takes no new calls, by the server's word */
@@ -78,7 +78,7 @@ struct grpc {
     struct grpc_conn *conns; /* the first may be the one in use; the others are retired or broken */
     struct grpc_call *line_first, *line_last; /* calls without a stream, oldest first */
     uint32_t call_count;                      /* not freed */
-    uint32_t cork_count;                      /* > 0: calls stay in line for now */
+    uint32_t cork_count;                      /* > 0: calls stay in line */
 
     uint32_t attempts_failed; /* in a row */
     int64_t retry_ns;         /* no attempt before */
@@ -108,7 +108,7 @@ void grpc_call_end(struct grpc_call *call, uint32_t status, const char *fmt, ...
 /* It fails because of what it received; even if the server has ended it well meanwhile. */
 void grpc_call_reject(struct grpc_call *call, const struct err *why);
 void grpc_call_tell(struct grpc_call *call); /* there is news of it */
-/* What the session received for it. */
+/* What nghttp2 received for it. */
 void grpc_call_on_header(struct grpc_call *call, struct str name, struct str value);
 void grpc_call_on_headers_end(struct grpc_call *call);
 void grpc_call_on_data(struct grpc_call *call, struct str piece);
@@ -136,7 +136,7 @@ bool grpc_conn_over(const struct grpc_conn *conn);                /* broken, or 
 /* It works no more: its calls fail with the reason, soon, in the thread. If the server had not spoken
  * yet, the next attempt waits. */
 void grpc_conn_break(struct grpc_conn *conn, const char *fmt, ...) KV_PRINTF(2, 3);
-/* Send what the session has, as far as the socket takes it. */
+/* Send what nghttp2 has to send, as far as the socket takes it. */
 void grpc_conn_flush(struct grpc_conn *conn);
 /* Put the calls in line onto streams, on a new connection if it takes one; or end them. */
 void grpc_admit(struct grpc *grpc);

@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define OUT_BYTES ((size_t)32 << 10) /* taken from the session before a write */
+#define OUT_BYTES ((size_t)32 << 10) /* taken from nghttp2 before a write */
 #define READS_MAX 8                  /* of one connection before the others have their turn */
 
 void grpc_nudge(struct grpc *grpc)
@@ -82,7 +82,7 @@ static bool fill_out(struct grpc_conn *conn)
     return conn->out.len > 0;
 }
 
-/* The session has told the server what is wrong with it, or has been told, and nothing is left. */
+/* nghttp2 has told the server what is wrong with it, or has been told, and nothing is left. */
 static bool session_ended(const struct grpc_conn *conn)
 {
     return !nghttp2_session_want_read(conn->session) && !nghttp2_session_want_write(conn->session);
@@ -171,7 +171,7 @@ void grpc_admit(struct grpc *grpc)
 
 /* --- receiving --- */
 
-/* False: there is no more for now, or for ever. */
+/* False: the socket has no more to read, or is closed. */
 static bool read_some(struct grpc_conn *conn)
 {
     struct grpc *grpc = conn->grpc;

@@ -189,7 +189,7 @@ bool grpc_conn_submit(struct grpc_conn *conn, struct grpc_call *call)
     return true;
 }
 
-/* --- the session --- */
+/* --- beginnings and ends --- */
 
 static nghttp2_session *session_new(struct grpc_conn *conn)
 {
