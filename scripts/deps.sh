@@ -6,11 +6,11 @@
 set -eu
 
 task=${1:-build}
-build='gcc libc6-dev meson ninja-build pkg-config libyyjson-dev libyaml-dev libpcre2-dev libmicrohttpd-dev libnghttp2-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev'
+build='gcc libc6-dev meson ninja-build pkg-config libyyjson-dev libyaml-dev libpcre2-dev libmicrohttpd-dev libnghttp2-dev libcurl4-openssl-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev libgnutls28-dev'
 case $task in
 build) packages=$build ;;
 check)
-    packages="$build jq chromium curl" # scripts for nodes are run, pages opened, probes asked
+    packages="$build jq chromium curl openssl" # scripts for nodes are run, pages opened, probes asked
     # Containers are run as well, by root: tests/node/containerd.sh fetches the runtime itself.
     [ "$(id -u)" != 0 ] || packages="$packages iproute2"
     ;;
@@ -42,7 +42,7 @@ if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>
     for tool in cc meson ninja pkg-config protoc-c; do
         command -v $tool >/dev/null 2>&1 || missing="$missing $tool"
     done
-    for library in yyjson yaml-0.1 libpcre2-8 libmicrohttpd libnghttp2 libprotobuf-c cmocka; do
+    for library in yyjson yaml-0.1 libpcre2-8 libmicrohttpd libnghttp2 libcurl libprotobuf-c cmocka gnutls; do
         pkg-config --exists $library 2>/dev/null || missing="$missing $library"
     done
     [ -z "$missing" ] && exit 0

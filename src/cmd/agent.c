@@ -1,7 +1,7 @@
 /* karve agent: the node agent, and its local API on a unix socket. */
 #include "node/agent.h"
 #include "base/footprint.h"
-#include "cmd/command.h"
+#include "cmd/agent_api.h"
 #include "cmd/local_api.h"
 #include "codec/duration.h"
 #include "net/http_server.h"
@@ -20,7 +20,9 @@ struct running {
     struct log *log;
     struct metrics *metrics;
     struct agent *agent;
+    struct agent_api api;
     struct http_server *server;
+    struct http_server *maybe_metrics_server;
 };
 
 static int complain(int code, const struct err *err)
@@ -30,14 +32,14 @@ static int complain(int code, const struct err *err)
 
 /* --- the local API --- */
 
-static void reply_error(struct http_reply *reply, int status, const char *text)
+static void reply_error(struct served_reply *reply, int status, const char *text)
 {
     reply->status = status;
     buf_addf(&reply->body, "%s\n", text);
 }
 
-static void serve_pods(void *ctx, const struct http_request *request KV_UNUSED,
-                       struct http_reply *reply)
+static void serve_pods(void *ctx, const struct served_request *request KV_UNUSED,
+                       struct served_reply *reply)
 {
     struct running *r = ctx;
     reply->content_type = "application/json";
@@ -58,7 +60,7 @@ static struct str query_get(struct str query, struct str name)
     return STR_NONE;
 }
 
-static void serve_pod(void *ctx, const struct http_request *request, struct http_reply *reply)
+static void serve_pod(void *ctx, const struct served_request *request, struct served_reply *reply)
 {
     struct running *r = ctx;
     struct str uid = str_sub(request->path, strlen("/pods/"), request->path.len);
@@ -112,7 +114,8 @@ static void end_events(void *ctx)
 }
 
 /* From now on; with ?since=NUMBER first those after it that are kept; with &follow=false no others. */
-static void serve_events(void *ctx, const struct http_request *request, struct http_reply *reply)
+static void serve_events(void *ctx, const struct served_request *request,
+                         struct served_reply *reply)
 {
     struct running *r = ctx;
     struct str since_text = query_get(request->query, STR("since"));
@@ -131,19 +134,20 @@ static void serve_events(void *ctx, const struct http_request *request, struct h
     stream->sub = event_sub_new_since(agent_events(r->agent), (uint64_t)since, NULL, NULL);
     stream->follow = !str_eqz(follow, "false");
     reply->content_type = "application/x-ndjson";
-    reply->stream = (struct http_stream){ .next = next_events, .done = end_events, .ctx = stream };
+    reply->stream =
+        (struct served_stream){ .next = next_events, .done = end_events, .ctx = stream };
 }
 
-static void serve_metrics(void *ctx, const struct http_request *request KV_UNUSED,
-                          struct http_reply *reply)
+static void serve_metrics(void *ctx, const struct served_request *request KV_UNUSED,
+                          struct served_reply *reply)
 {
     struct running *r = ctx;
     reply->content_type = METRICS_CONTENT_TYPE;
     metrics_write(r->metrics, &reply->body);
 }
 
-static void serve_health(void *ctx, const struct http_request *request KV_UNUSED,
-                         struct http_reply *reply)
+static void serve_health(void *ctx, const struct served_request *request KV_UNUSED,
+                         struct served_reply *reply)
 {
     struct running *r = ctx;
     struct err why;
@@ -178,6 +182,23 @@ static int start_server(struct running *r)
     return EXIT_DONE;
 }
 
+/* For those who scrape: over TCP there is nothing of pods beyond names and numbers. */
+static int start_metrics_server(struct running *r, uint16_t port)
+{
+    const struct http_route routes[] = {
+        { .path = "/metrics", .handle = serve_metrics, .ctx = r },
+        { .path = "/healthz", .handle = serve_health, .ctx = r },
+    };
+    struct http_server_options options = { .address = flag_value(r->inv, "bind-address"),
+                                           .port = port,
+                                           .routes = routes,
+                                           .route_count = KV_COUNT_OF(routes) };
+    struct err err;
+    if (port != 0 && http_server_start(options, &r->maybe_metrics_server, &err) < 0)
+        return complain(err.kind == ERR_INVALID ? EXIT_USAGE : EXIT_ENVIRONMENT, &err);
+    return EXIT_DONE;
+}
+
 /* --- flags --- */
 
 static int read_duration(const struct running *r, const char *flag, int64_t *out)
@@ -188,6 +209,17 @@ static int read_duration(const struct running *r, const char *flag, int64_t *out
         return EXIT_DONE;
     return print_complaint("agent", EXIT_USAGE, "--%s %s: expected a duration such as 1s", flag,
                            STR_SHOWN(str_of(text)));
+}
+
+static int read_port(const struct running *r, const char *flag, uint16_t *out)
+{
+    struct str text = str_of(flag_value(r->inv, flag));
+    int64_t port;
+    if (!str_to_i64(text, &port) || port < 0 || port > UINT16_MAX)
+        return print_complaint("agent", EXIT_USAGE, "--%s %s: expected a port, or 0 for none", flag,
+                               STR_SHOWN(text));
+    *out = (uint16_t)port;
+    return EXIT_DONE;
 }
 
 static int start(struct running *r)
@@ -211,19 +243,30 @@ static int start(struct running *r)
         .metrics = r->metrics,
     };
     struct err err;
+    uint16_t metrics_port = 0;
     int code;
-    if ((code = read_duration(r, "relist-period", &options.relist_period_ns)) != EXIT_DONE ||
+    if ((code = read_port(r, "metrics-port", &metrics_port)) != EXIT_DONE ||
+        (code = read_duration(r, "relist-period", &options.relist_period_ns)) != EXIT_DONE ||
         (code = read_duration(r, "backoff-initial", &options.backoff_initial_ns)) != EXIT_DONE ||
         (code = read_duration(r, "backoff-max", &options.backoff_max_ns)) != EXIT_DONE)
         return code;
     if (options.manifests && !options.run_pods)
         return print_complaint("agent", EXIT_USAGE,
                                "--manifests needs --run-pods: without it the agent only observes");
-    if (agent_start(options, &r->agent, &err) < 0)
+    if (agent_api_wanted(inv) && !options.run_pods)
+        return print_complaint("agent", EXIT_USAGE,
+                               "--kubeconfig needs --run-pods: an agent that only observes has no "
+                               "Node, and nothing to do with an API server");
+    if (agent_api_wanted(inv) &&
+        (code = agent_api_open(&r->api, inv, r->clock, r->log, r->metrics, &options)) != EXIT_DONE)
+        return code;
+    if (agent_start(options, &r->agent, &err) < 0 ||
+        (r->api.node && node_api_start(r->api.node, r->agent, &err) < 0))
         return complain(err.kind == ERR_INVALID ? EXIT_USAGE : EXIT_ENVIRONMENT, &err);
     log_info(r->log, "started", LOG_Z("runtime", options.endpoint),
              LOG_BOOL("runsPods", options.run_pods));
-    return start_server(r);
+    code = start_metrics_server(r, metrics_port);
+    return code != EXIT_DONE ? code : start_server(r);
 }
 
 /* After a moment the first relist is over, which inspects every pod and takes more than any other. */
@@ -261,7 +304,10 @@ static int run_agent(const struct invocation *inv)
     if (r.agent)
         event_hub_close(agent_events(r.agent)); /* streams end, so that the server can */
     http_server_stop(r.server);
+    http_server_stop(r.maybe_metrics_server);
+    agent_api_stop(&r.api);
     agent_stop(r.agent);
+    agent_api_close(&r.api);
     metrics_free(r.metrics);
     log_free(r.log);
     return code;
@@ -279,12 +325,26 @@ static const struct flag flags[] = {
       .value = "unix://PATH",
       .help = "the local API's socket, for root alone",
       .dflt = LOCAL_API_DEFAULT },
+    { .name = "metrics-port",
+      .value = "PORT",
+      .help = "where /metrics and /healthz are served over TCP; 0: nowhere",
+      .dflt = "0" },
+    { .name = "bind-address",
+      .value = "ADDRESS",
+      .help = "the address of that port; \"\" for all of them",
+      .dflt = "127.0.0.1" },
     { .name = "run-pods", .help = "run pods; without it the agent changes nothing" },
     { .name = "manifests",
       .value = "DIR",
       .help = "folder of static pods, one manifest a file; watched",
       .files = true },
     { .name = "node-name", .value = "NAME", .help = "this node's name; the host's if not given" },
+    { .name = "kubeconfig",
+      .value = "PATH",
+      .help = "be a node of the cluster that this file names",
+      .files = true },
+    { .name = "context", .value = "NAME", .help = "which of its contexts; else the current one" },
+    AGENT_API_FLAGS,
     { .name = "relist-period",
       .value = "DURATION",
       .help = "how often the runtime is asked for all its pods",
@@ -337,13 +397,20 @@ const struct command agent_command = {
         "--run-pods it runs the pods of --manifests itself: sandboxes, init containers, sidecars, "
         "restarts with back-off, probes, hooks, termination. Pods that another agent runs on the same "
         "runtime are left alone. When the agent ends, pods go on running; when it comes back, it takes "
-        "them up again.\n",
-    .examples = "  karve agent\n"
-                "      observe containerd on this node\n"
-                "  karve agent --run-pods --manifests /etc/karve/manifests\n"
-                "      run the static pods of a folder\n"
-                "  curl --unix-socket /run/karve/agent.sock http://localhost/pods\n"
-                "      ask the local API\n",
+        "them up again.\n"
+        "\n"
+        "With --kubeconfig as well it is a node of a cluster: it registers a Node, renews its Lease, runs "
+        "the pods that are bound to it and tells their statuses. While the API server is away pods go "
+        "on running.\n",
+    .examples =
+        "  karve agent\n"
+        "      observe containerd on this node\n"
+        "  karve agent --run-pods --manifests /etc/karve/manifests\n"
+        "      run the static pods of a folder\n"
+        "  karve agent --run-pods --kubeconfig /etc/karve/kubeconfig --node-labels disk=ssd\n"
+        "      be a node of a cluster\n"
+        "  curl --unix-socket /run/karve/agent.sock http://localhost/pods\n"
+        "      ask the local API\n",
     .flags = flags,
     .flag_count = KV_COUNT_OF(flags),
     .run = run_agent,

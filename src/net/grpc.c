@@ -3,23 +3,47 @@
  *     in line --a connection has room--> on a stream --the server's end, or ours--> ended
  *        \------------- no connection, out of time, cancelled ----------------------^
  *
- * Each call has a condition variable of its own, so an answer wakes the one who waits for it.
+ * Each call has a condition variable of its own, so an answer wakes the one who waits for it; unless
+ * that one reads it from the socket itself (grpc_io.c).
  */
 #include "net/grpc_inner.h"
 
 #include "base/thread.h"
 
 #include <errno.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 /* --- the client --- */
 
+static void close_descriptors(struct grpc *grpc)
+{
+    const int fds[] = { grpc->epoll_fd, grpc->wake_fd, grpc->reader_fd };
+    for (size_t i = 0; i < KV_COUNT_OF(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static int open_descriptors(struct grpc *grpc, struct err *err)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
+    grpc->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    grpc->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    grpc->reader_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (grpc->reader_fd >= 0 &&
+        epoll_ctl(grpc->epoll_fd, EPOLL_CTL_ADD, grpc->wake_fd, &event) == 0)
+        return 0;
+    err_set(err, ERR_UNAVAILABLE, "epoll or eventfd: %s", strerror(errno));
+    close_descriptors(grpc);
+    return -1;
+}
+
 int grpc_init(struct grpc *grpc, struct grpc_options options, struct err *err)
 {
     size_t path_len = strlen(options.path);
-    *grpc = (struct grpc){ .options = options, .wake_fd = -1, .armed_ns = GRPC_NEVER };
+    *grpc = (struct grpc){ .options = options, .armed_ns = GRPC_NEVER };
     if (path_len == 0 || path_len >= sizeof grpc->address.sun_path)
         return err_set(err, ERR_INVALID, "%s: the path of a socket has 1 to %zu bytes",
                        STR_SHOWN(str_of(options.path)), sizeof grpc->address.sun_path - 1);
@@ -36,9 +60,8 @@ int grpc_init(struct grpc *grpc, struct grpc_options options, struct err *err)
     grpc->address.sun_family = AF_UNIX;
     memcpy(grpc->address.sun_path, options.path, path_len + 1);
     grpc->options.path = grpc->address.sun_path;
-    grpc->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (grpc->wake_fd < 0)
-        return err_set(err, ERR_UNAVAILABLE, "eventfd: %s", strerror(errno));
+    if (open_descriptors(grpc, err) < 0)
+        return -1;
     pthread_mutex_init(&grpc->lock, NULL);
     pthread_cond_init(&grpc->woken, NULL);
     return 0;
@@ -52,7 +75,7 @@ void grpc_done(struct grpc *grpc)
         grpc->conns = conn->next;
         grpc_conn_free(conn);
     }
-    close(grpc->wake_fd);
+    close_descriptors(grpc);
     pthread_cond_destroy(&grpc->woken);
     pthread_mutex_destroy(&grpc->lock);
 }
@@ -167,16 +190,32 @@ static int result(const struct grpc_call *call, struct err *err)
     return err_set(err, call->failure->kind, "%s", call->failure->text);
 }
 
+/* Of a unary call that has ended: nobody else touches it any more. */
+static int reply_of(const struct grpc_call *call, struct str *reply, struct err *err)
+{
+    if (result(call, err) < 0)
+        return -1;
+    return grpc_frames_peek(&call->frames, reply, err) > 0 ? 0 : -1;
+}
+
 int grpc_finish(struct grpc_call *call, struct str *reply, struct err *err)
 {
     KV_ASSERT(!call->options.stream);
     pthread_mutex_lock(&call->grpc->lock);
-    while (!call->ended)
-        pthread_cond_wait(&call->moved, &call->grpc->lock);
+    grpc_call_await(call);
     pthread_mutex_unlock(&call->grpc->lock);
-    if (result(call, err) < 0)
-        return -1;
-    return grpc_frames_peek(&call->frames, reply, err) > 0 ? 0 : -1;
+    return reply_of(call, reply, err);
+}
+
+int grpc_uncork_finish(struct grpc_call *call, struct str *reply, struct err *err)
+{
+    KV_ASSERT(!call->options.stream);
+    pthread_mutex_lock(&call->grpc->lock);
+    KV_ASSERT(call->grpc->cork_count > 0);
+    call->grpc->cork_count--;
+    grpc_call_send_and_await(call);
+    pthread_mutex_unlock(&call->grpc->lock);
+    return reply_of(call, reply, err);
 }
 
 /* With the lock held, after something was done to a stream of `maybe_conn`: send what that takes. A

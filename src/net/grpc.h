@@ -6,8 +6,9 @@
  * When it breaks, its calls fail with ERR_UNAVAILABLE: nobody knows whether the server had acted, so
  * nothing is sent again on its own.
  *
- * Who starts a call also sends it, if the socket takes it; a thread of the client's own reads the
- * answers, keeps the deadlines and sends what had to wait.
+ * Who starts a call also sends it, if the socket takes it, and who waits for its end reads the answers,
+ * one caller at a time. A thread of the client's own does both when no caller can, and keeps the
+ * deadlines.
  *
  * A stream whose reader is slow fills a window of GRPC_STREAM_WINDOW_BYTES and then stops flowing,
  * alone: the other calls go on.
@@ -80,6 +81,10 @@ bool grpc_ready(struct grpc_call *call);
 /* Wait for the only message of a unary call. `reply` lives as long as the call. A server's error
  * has its kind and its message; ERR_UNAVAILABLE with status GRPC_DEADLINE_EXCEEDED: out of time. */
 int grpc_finish(struct grpc_call *call, struct str *reply, struct err *err);
+
+/* grpc_uncork and then grpc_finish, for who does both: not even an answer that is here before the
+ * caller gets to wait for it wakes another thread. */
+int grpc_uncork_finish(struct grpc_call *call, struct str *reply, struct err *err);
 
 /* Wait for the next message of a stream: 1, and `message` lives until the next grpc_next or
  * grpc_call_free; 0: the server ended it well; -1: it failed. Messages that came before the end are

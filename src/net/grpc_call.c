@@ -54,7 +54,10 @@ void grpc_line_remove(struct grpc *grpc, struct grpc_call *call)
 void grpc_call_tell(struct grpc_call *call)
 {
     struct grpc *grpc = call->grpc;
-    pthread_cond_signal(&call->moved);
+    if (call == grpc->reader)
+        grpc_nudge_reader(grpc);
+    else
+        pthread_cond_signal(&call->moved);
     if (!call->options.wake || call->told)
         return;
     call->told = true;

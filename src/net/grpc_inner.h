@@ -3,7 +3,7 @@
  *     grpc.c          what callers call
  *     grpc_call.c     what an answer means, and how a call ends
  *     grpc_session.c  HTTP/2: nghttp2's callbacks
- *     grpc_io.c       the socket, the thread, deadlines and back-off
+ *     grpc_io.c       the socket, who reads it, the thread, deadlines and back-off
  *
  * One lock per client guards everything here, nghttp2's sessions included. It is held for memory work
  * and for system calls that do not block; never while `wake` of a call runs.
@@ -24,7 +24,8 @@
 struct grpc_conn {
     struct grpc *grpc;
     struct grpc_conn *next;
-    int fd; /* -1: what is sent goes nowhere */
+    int fd;           /* -1: what is sent goes nowhere */
+    uint32_t watched; /* what the thread's epoll waits for */
     nghttp2_session *session;
     struct map calls;  /* by stream, until that is closed; 0: its call has ended before it */
     struct buf out;    /* from nghttp2, for the socket */
@@ -69,16 +70,23 @@ struct grpc {
     struct grpc_options options; /* with the defaults filled in; path points into address */
     struct sockaddr_un address;
     pthread_t thread;
+    int epoll_fd; /* what the thread waits for: the connections, and wake_fd */
     int wake_fd;
 
     pthread_mutex_t lock;
-    bool asleep; /* the thread is in poll: who has work for it writes to wake_fd */
+    bool asleep; /* the thread waits in epoll: who has work for it writes to wake_fd */
     bool closing;
     int64_t armed_ns;        /* when the thread looks at deadlines next: not after the earliest */
     struct grpc_conn *conns; /* the first may be the one in use; the others are retired or broken */
     struct grpc_call *line_first, *line_last; /* calls without a stream, oldest first */
     uint32_t call_count;                      /* not freed */
     uint32_t cork_count;                      /* > 0: calls stay in line */
+
+    /* A caller that reads the connection of its call instead of the thread; NULL: nobody does. */
+    const struct grpc_call *reader;
+    struct grpc_conn *reader_conn; /* not freed meanwhile */
+    bool reader_asleep;            /* it is in poll: who has news for it writes to reader_fd */
+    int reader_fd;
 
     uint32_t attempts_failed; /* in a row */
     int64_t retry_ns;         /* no attempt before */
@@ -141,6 +149,10 @@ void grpc_conn_flush(struct grpc_conn *conn);
 /* Put the calls in line onto streams, on a new connection if it takes one; or end them. */
 void grpc_admit(struct grpc *grpc);
 void grpc_nudge(struct grpc *grpc); /* the thread has something to do */
+void grpc_nudge_reader(struct grpc *grpc);
+/* Wait until the call has ended, without the lock. The other sends what is in line first. */
+void grpc_call_await(struct grpc_call *call);
+void grpc_call_send_and_await(struct grpc_call *call);
 /* Ends the calls of connections that are over, and frees these. */
 bool grpc_reap(struct grpc *grpc);
 void *grpc_thread_main(void *grpc);

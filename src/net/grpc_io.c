@@ -1,9 +1,12 @@
-/* net/grpc_io.c - the socket, and the thread that waits for it.
+/* net/grpc_io.c - the socket, and who waits for it.
  *
  * Whoever has something to send sends it, under the lock, as far as the socket takes it without
- * blocking: a unary call is one write by its caller and one read by the thread, and no hand-over in
- * between. The thread alone reads, does away with connections, ends calls that are out of time, and
- * calls `wake`. It sleeps in poll until a socket, armed_ns or wake_fd has something for it.
+ * blocking. Who waits for the end of a call reads the connection meanwhile, whatever arrives on it and
+ * for whomever, unless another caller does so already: a unary call is a write and a read by its
+ * caller, and no other thread wakes for it. Otherwise the thread reads. It alone does away with
+ * connections, ends calls that are out of time, and calls `wake`. It sleeps in epoll until a socket,
+ * armed_ns or wake_fd has something for it; a caller that begins to read tells epoll to leave its socket
+ * alone, and to watch it again when it stops, which does not wake the thread.
  *
  * armed_ns is not moved when a call ends, nor when a later deadline comes: nearly all calls end
  * well before theirs, so the thread looks up once per time limit instead of being told of each call.
@@ -15,17 +18,18 @@
  */
 #include "net/grpc_inner.h"
 
-#include "base/vec.h"
-
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define OUT_BYTES ((size_t)32 << 10) /* taken from nghttp2 before a write */
 #define READS_MAX 8                  /* of one connection before the others have their turn */
+#define EVENTS_MAX 8                 /* taken from epoll at once; the rest comes next time */
 
 void grpc_nudge(struct grpc *grpc)
 {
@@ -33,6 +37,42 @@ void grpc_nudge(struct grpc *grpc)
         return;
     grpc->asleep = false;
     eventfd_write(grpc->wake_fd, 1);
+}
+
+void grpc_nudge_reader(struct grpc *grpc)
+{
+    if (!grpc->reader_asleep)
+        return;
+    grpc->reader_asleep = false;
+    eventfd_write(grpc->reader_fd, 1);
+}
+
+/* --- what the thread waits for --- */
+
+static void watch(struct grpc_conn *conn)
+{
+    struct grpc *grpc = conn->grpc;
+    uint32_t wanted = (grpc->reader_conn == conn ? 0 : EPOLLIN) | (conn->out.len ? EPOLLOUT : 0);
+    if (conn->fd < 0 || conn->broken.kind != ERR_NONE || conn->watched == wanted)
+        return;
+    struct epoll_event event = { .events = wanted, .data.ptr = conn };
+    KV_ASSERT(epoll_ctl(grpc->epoll_fd, EPOLL_CTL_MOD, conn->fd, &event) == 0);
+    conn->watched = wanted;
+}
+
+static void watch_begin(struct grpc_conn *conn)
+{
+    conn->watched = EPOLLIN;
+    struct epoll_event event = { .events = conn->watched, .data.ptr = conn };
+    if (epoll_ctl(conn->grpc->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event) < 0)
+        grpc_conn_break(conn, "epoll: %s", strerror(errno));
+}
+
+/* Closing would not do it while a child process that was just forked has a copy of the socket. */
+static void watch_end(struct grpc_conn *conn)
+{
+    if (conn->fd >= 0)
+        epoll_ctl(conn->grpc->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
 }
 
 /* --- breaking --- */
@@ -60,7 +100,10 @@ void grpc_conn_break(struct grpc_conn *conn, const char *fmt, ...)
     err_set(&conn->broken, ERR_UNAVAILABLE, "%s: %s", conn->grpc->options.path, text);
     if (!conn->settled)
         attempt_failed(conn->grpc, &conn->broken);
-    grpc_nudge(conn->grpc); /* to do away with it */
+    watch_end(conn);
+    if (conn->grpc->reader_conn == conn)
+        grpc_nudge_reader(conn->grpc); /* to let go of it */
+    grpc_nudge(conn->grpc);            /* to do away with it */
 }
 
 /* --- sending --- */
@@ -95,10 +138,8 @@ void grpc_conn_flush(struct grpc_conn *conn)
                             MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR)
             continue;
-        if (sent < 0 && errno == EAGAIN) {
-            grpc_nudge(conn->grpc); /* to wait for it */
-            return;
-        }
+        if (sent < 0 && errno == EAGAIN)
+            break;
         if (sent < 0) {
             conn->unheard = true;
             grpc_conn_break(conn, "the connection broke: %s", strerror(errno));
@@ -110,7 +151,8 @@ void grpc_conn_flush(struct grpc_conn *conn)
             buf_clear(&conn->out);
         }
     }
-    if (session_ended(conn))
+    watch(conn);
+    if (conn->out.len == 0 && session_ended(conn))
         grpc_conn_break(conn, "the server %s",
                         !conn->settled  ? "does not speak HTTP/2"
                         : conn->retired ? "said goodbye"
@@ -149,8 +191,9 @@ static struct grpc_conn *conn_in_use(struct grpc *grpc)
         return NULL;
     }
     log_debug(grpc->options.log, "grpc: connected", LOG_Z("socket", grpc->options.path));
-    grpc_nudge(grpc); /* to poll it too */
-    return grpc_conn_new(grpc, fd);
+    struct grpc_conn *conn = grpc_conn_new(grpc, fd);
+    watch_begin(conn);
+    return conn;
 }
 
 void grpc_admit(struct grpc *grpc)
@@ -193,6 +236,77 @@ static void conn_read(struct grpc_conn *conn)
     int count = 1;
     while (read_some(conn) && count < READS_MAX)
         count++;
+}
+
+/* --- a caller that reads --- */
+
+static void reader_begin(struct grpc_call *call, struct grpc_conn *conn)
+{
+    struct grpc *grpc = conn->grpc;
+    grpc->reader = call;
+    grpc->reader_conn = conn;
+    watch(conn);
+}
+
+static void reader_end(struct grpc *grpc)
+{
+    struct grpc_conn *conn = take(&grpc->reader_conn);
+    grpc->reader = NULL;
+    watch(conn);
+    if (grpc_conn_over(conn))
+        grpc_nudge(grpc); /* it could not do away with it before */
+}
+
+/* With the lock, which it gives away meanwhile: wait for the socket or a nudge. */
+static void reader_wait_and_read(struct grpc *grpc)
+{
+    struct pollfd fds[] = { { .fd = grpc->reader_conn->fd, .events = POLLIN },
+                            { .fd = grpc->reader_fd, .events = POLLIN } };
+    grpc->reader_asleep = true;
+    pthread_mutex_unlock(&grpc->lock);
+    int ready = poll(fds, KV_COUNT_OF(fds), -1);
+    pthread_mutex_lock(&grpc->lock);
+    grpc->reader_asleep = false;
+
+    if (ready <= 0)
+        return;
+    if (fds[1].revents) {
+        eventfd_t count;
+        eventfd_read(grpc->reader_fd, &count);
+    }
+    if (fds[0].revents) {
+        conn_read(grpc->reader_conn);
+        grpc_conn_flush(grpc->reader_conn);
+        grpc_admit(grpc); /* a stream that was closed leaves room */
+    }
+}
+
+void grpc_call_await(struct grpc_call *call)
+{
+    struct grpc *grpc = call->grpc;
+    while (!call->ended) {
+        if (call->conn && !grpc->reader && !grpc_conn_over(call->conn))
+            reader_begin(call, call->conn);
+        if (grpc->reader != call) {
+            pthread_cond_wait(&call->moved, &grpc->lock);
+            continue;
+        }
+        while (!call->ended && !grpc_conn_over(grpc->reader_conn))
+            reader_wait_and_read(grpc);
+        reader_end(grpc);
+    }
+}
+
+void grpc_call_send_and_await(struct grpc_call *call)
+{
+    struct grpc *grpc = call->grpc;
+    struct grpc_conn *conn = call->ended || grpc->reader ? NULL : conn_in_use(grpc);
+    if (conn)
+        reader_begin(call, conn);
+    grpc_admit(grpc);
+    if (conn && call->conn != conn) /* it has ended, or is still in line */
+        reader_end(grpc);
+    grpc_call_await(call);
 }
 
 /* --- the thread --- */
@@ -249,6 +363,7 @@ static void bury(struct grpc *grpc, struct grpc_conn *conn)
     }
     log_debug(grpc->options.log, "grpc: disconnected", LOG_Z("socket", grpc->options.path),
               LOG_ERR(&conn->broken));
+    watch_end(conn); /* of one that did not break */
     grpc_conn_free(conn);
 }
 
@@ -258,7 +373,7 @@ bool grpc_reap(struct grpc *grpc)
     struct grpc_conn **at = &grpc->conns;
     while (*at) {
         struct grpc_conn *conn = *at;
-        if (!grpc_conn_over(conn)) {
+        if (!grpc_conn_over(conn) || conn == grpc->reader_conn) {
             at = &conn->next;
             continue;
         }
@@ -298,62 +413,47 @@ static bool run_wakes(struct grpc *grpc)
     return any;
 }
 
-static struct timespec time_left(int64_t until_ns)
+/* In milliseconds, as epoll has it, and not too early. */
+static int time_left(int64_t until_ns)
 {
+    if (until_ns == GRPC_NEVER)
+        return -1;
     int64_t left_ns = until_ns - grpc_now_ns();
-    left_ns = left_ns > 0 ? left_ns : 0;
-    return (struct timespec){ left_ns / 1000000000, left_ns % 1000000000 };
+    int64_t left_ms = left_ns > 0 ? (left_ns - 1) / 1000000 + 1 : 0;
+    return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
 }
 
-struct poll_set {
-    VEC(struct pollfd) fds;
-    VEC(struct grpc_conn *) conns; /* fds[i + 1] is of conns[i]; only the thread frees them */
-};
-
 /* With the lock, which it gives away meanwhile: wait for a socket, a nudge or a deadline. */
-static void wait_and_read(struct grpc *grpc, struct poll_set *set)
+static void wait_and_read(struct grpc *grpc)
 {
-    vec_clear(&set->fds);
-    vec_clear(&set->conns);
-    vec_push(&set->fds, (struct pollfd){ .fd = grpc->wake_fd, .events = POLLIN });
-    for (struct grpc_conn *conn = grpc->conns; conn; conn = conn->next) {
-        short events = conn->out.len > 0 ? POLLIN | POLLOUT : POLLIN;
-        vec_push(&set->fds, (struct pollfd){ .fd = conn->fd, .events = events });
-        vec_push(&set->conns, conn);
-    }
-    struct timespec left = time_left(grpc->armed_ns);
-    bool forever = grpc->armed_ns == GRPC_NEVER;
-
+    struct epoll_event events[EVENTS_MAX];
+    int left_ms = time_left(grpc->armed_ns);
     grpc->asleep = true;
     pthread_mutex_unlock(&grpc->lock);
-    int ready = ppoll(set->fds.items, (nfds_t)set->fds.count, forever ? NULL : &left, NULL);
+    int ready = epoll_wait(grpc->epoll_fd, events, EVENTS_MAX, left_ms);
     pthread_mutex_lock(&grpc->lock);
     grpc->asleep = false;
 
-    if (ready <= 0)
-        return;
-    if (set->fds.items[0].revents) {
+    for (int i = 0; i < ready; i++) {
+        struct grpc_conn *conn = events[i].data.ptr; /* only this thread frees them */
         eventfd_t count;
-        eventfd_read(grpc->wake_fd, &count);
+        if (!conn)
+            eventfd_read(grpc->wake_fd, &count);
+        else if (events[i].events & ~(uint32_t)EPOLLOUT) /* what can be sent is, in any case */
+            conn_read(conn);
     }
-    for (size_t i = 0; i < set->conns.count; i++)
-        if (set->fds.items[i + 1].revents & ~POLLOUT) /* what can be sent is, in any case */
-            conn_read(set->conns.items[i]);
 }
 
 void *grpc_thread_main(void *arg)
 {
     struct grpc *grpc = arg;
-    struct poll_set set = { 0 };
 
     pthread_mutex_lock(&grpc->lock);
     while (!grpc->closing) {
         catch_up(grpc);
         if (!run_wakes(grpc)) /* otherwise others had the lock: look again */
-            wait_and_read(grpc, &set);
+            wait_and_read(grpc);
     }
     pthread_mutex_unlock(&grpc->lock);
-    vec_done(&set.fds);
-    vec_done(&set.conns);
     return NULL;
 }

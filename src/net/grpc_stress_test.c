@@ -36,8 +36,11 @@ static void *echo_main(void *arg)
         struct err err = { 0 };
         struct str reply;
         snprintf(text, sizeof text, "%u.%d", seed, i);
+        bool corked = rng_below(&rng, 2);
+        if (corked)
+            grpc_cork(crew->rig->grpc);
         AUTO(grpc_call) call = rig_call(crew->rig, "/t/Echo", text);
-        bool ok = grpc_finish(call, &reply, &err) == 0;
+        bool ok = (corked ? grpc_uncork_finish : grpc_finish)(call, &reply, &err) == 0;
         KV_ASSERT(!ok || str_eqz(reply, text)); /* mine, not another's */
         KV_ASSERT(ok || (crew->faults && err.kind == ERR_UNAVAILABLE));
         atomic_fetch_add(ok ? &crew->ok_count : &crew->failed_count, 1);

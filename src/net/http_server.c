@@ -50,7 +50,7 @@ struct request {
 struct stream {
     const struct http_server *server;
     struct MHD_Connection *connection;
-    struct http_stream made_by;
+    struct served_stream made_by;
     struct buf piece;
     size_t sent_bytes; /* of the piece */
     bool ended;
@@ -78,7 +78,7 @@ static bool stream_refill(struct stream *stream)
         stream->ended = stream->made_by.next(stream->made_by.ctx, &stream->piece) <= 0;
     }
     MHD_set_connection_option(stream->connection, MHD_CONNECTION_OPTION_TIMEOUT,
-                              (unsigned int)HTTP_IDLE_SECONDS_MAX);
+                              (unsigned int)SERVED_IDLE_SECONDS_MAX);
     return true;
 }
 
@@ -108,7 +108,7 @@ static void stream_free(void *ctx)
 
 static struct MHD_Response *stream_response(const struct http_server *server,
                                             struct MHD_Connection *connection,
-                                            struct http_reply *reply)
+                                            struct served_reply *reply)
 {
     struct stream *stream = kv_calloc(1, sizeof *stream);
     *stream = (struct stream){
@@ -123,16 +123,16 @@ static struct MHD_Response *stream_response(const struct http_server *server,
 }
 
 /* For HEAD: of a body without a length the library would send the end. */
-static void stream_forget(struct http_reply *reply)
+static void stream_forget(struct served_reply *reply)
 {
     if (reply->stream.next && reply->stream.done)
         reply->stream.done(reply->stream.ctx);
-    reply->stream = (struct http_stream){ 0 };
+    reply->stream = (struct served_stream){ 0 };
 }
 
 /* --- answering --- */
 
-static struct MHD_Response *body_response(struct http_reply *reply)
+static struct MHD_Response *body_response(struct served_reply *reply)
 {
     size_t len = reply->body.len;
     char *bytes = buf_take(&reply->body);
@@ -144,7 +144,7 @@ static struct MHD_Response *body_response(struct http_reply *reply)
 }
 
 static enum MHD_Result answer(const struct http_server *server, struct MHD_Connection *connection,
-                              struct http_reply *reply, const char *maybe_allow)
+                              struct served_reply *reply, const char *maybe_allow)
 {
     struct MHD_Response *response =
         reply->stream.next ? stream_response(server, connection, reply) : body_response(reply);
@@ -158,15 +158,15 @@ static enum MHD_Result answer(const struct http_server *server, struct MHD_Conne
     return result;
 }
 
-static struct http_reply plain_reply(int status)
+static struct served_reply plain_reply(int status)
 {
-    return (struct http_reply){ .status = status, .content_type = "text/plain; charset=utf-8" };
+    return (struct served_reply){ .status = status, .content_type = "text/plain; charset=utf-8" };
 }
 
 static enum MHD_Result refuse(const struct http_server *server, struct MHD_Connection *connection,
                               int status, const char *words, const char *maybe_allow)
 {
-    struct http_reply reply = plain_reply(status);
+    struct served_reply reply = plain_reply(status);
     buf_addf(&reply.body, "%s\n", words);
     return answer(server, connection, &reply, maybe_allow);
 }
@@ -225,7 +225,7 @@ static bool body_announced_too_long(struct MHD_Connection *connection)
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     int64_t length = 0;
     /* A length that is no number the library refuses by itself. */
-    return text && str_to_i64(str_of(text), &length) && length > (int64_t)HTTP_BODY_BYTES_MAX;
+    return text && str_to_i64(str_of(text), &length) && length > (int64_t)SERVED_BODY_BYTES_MAX;
 }
 
 static enum MHD_Result serve(void *ctx, struct MHD_Connection *connection, const char *url,
@@ -250,14 +250,14 @@ static enum MHD_Result serve(void *ctx, struct MHD_Connection *connection, const
     }
     if (*body_piece_len > 0) {
         /* In chunks, so it was not known before: no answer can be given in the middle of a body. */
-        if (*body_piece_len > HTTP_BODY_BYTES_MAX - request->body.len)
+        if (*body_piece_len > SERVED_BODY_BYTES_MAX - request->body.len)
             return MHD_NO;
         buf_add(&request->body, (struct str){ body_piece, *body_piece_len });
         *body_piece_len = 0;
         return MHD_YES;
     }
-    struct http_reply reply = plain_reply(200);
-    struct http_request asked = {
+    struct served_reply reply = plain_reply(200);
+    struct served_request asked = {
         .method = str_of(method),
         .path = path,
         .query = str_of(request->query),
@@ -340,12 +340,12 @@ static struct MHD_Daemon *start_daemon(struct http_server *server, int fd)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     struct MHD_Daemon *daemon = MHD_start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0, NULL,
-        NULL, serve, server, MHD_OPTION_LISTEN_SOCKET, fd,                  /* */
-        MHD_OPTION_URI_LOG_CALLBACK, first_line, NULL,                      /* */
-        MHD_OPTION_NOTIFY_COMPLETED, request_ended, NULL,                   /* */
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned int)HTTP_CONNECTIONS_MAX,    /* */
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)HTTP_IDLE_SECONDS_MAX, /* */
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_HEAD_BYTES_MAX,    /* */
+        NULL, serve, server, MHD_OPTION_LISTEN_SOCKET, fd,                    /* */
+        MHD_OPTION_URI_LOG_CALLBACK, first_line, NULL,                        /* */
+        MHD_OPTION_NOTIFY_COMPLETED, request_ended, NULL,                     /* */
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVED_CONNECTIONS_MAX,    /* */
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)SERVED_IDLE_SECONDS_MAX, /* */
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVED_HEAD_BYTES_MAX,    /* */
         MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return daemon;

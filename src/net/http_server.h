@@ -12,20 +12,20 @@
 #include "base/err.h"
 #include "base/str.h"
 
-#define HTTP_CONNECTIONS_MAX 64
-#define HTTP_HEAD_BYTES_MAX (32 << 10)        /* request line and headers; beyond: 431 or 414 */
-#define HTTP_BODY_BYTES_MAX ((size_t)4 << 20) /* beyond: 413 */
-#define HTTP_IDLE_SECONDS_MAX 15              /* then a connection that says nothing is closed */
-#define HTTP_STREAM_SECONDS_MAX 1             /* so long `next` of a stream may take */
+#define SERVED_CONNECTIONS_MAX 64
+#define SERVED_HEAD_BYTES_MAX (32 << 10)        /* request line and headers; beyond: 431 or 414 */
+#define SERVED_BODY_BYTES_MAX ((size_t)4 << 20) /* beyond: 413 */
+#define SERVED_IDLE_SECONDS_MAX 15              /* then a connection that says nothing is closed */
+#define SERVED_STREAM_SECONDS_MAX 1             /* so long `next` of a stream may take */
 
-struct http_request {
+struct served_request {
     struct str method, path, query; /* query: without the question mark, as sent */
     struct str body;
 };
 
 /* A body that is made while it is sent. */
-struct http_stream {
-    /* Adds the next piece, waiting for it no longer than HTTP_STREAM_SECONDS_MAX: in between the
+struct served_stream {
+    /* Adds the next piece, waiting for it no longer than SERVED_STREAM_SECONDS_MAX: in between the
      * server looks whether the client has gone or it is being stopped. 1: go on, perhaps with nothing
      * yet; 0: that was all. NULL: the reply is no stream. */
     int (*next)(void *ctx, struct buf *piece);
@@ -33,15 +33,15 @@ struct http_stream {
     void *ctx;
 };
 
-struct http_reply {
+struct served_reply {
     int status;               /* 200 unless the handler says otherwise */
     const char *content_type; /* "text/plain; charset=utf-8" unless it says otherwise */
     struct buf body;          /* the server's to free; of a stream the first piece */
-    struct http_stream stream;
+    struct served_stream stream;
 };
 
-typedef void http_handler_fn(void *ctx, const struct http_request *request,
-                             struct http_reply *reply);
+typedef void http_handler_fn(void *ctx, const struct served_request *request,
+                             struct served_reply *reply);
 
 struct http_route {
     const char *path; /* "/metrics"; exact, or a prefix that ends in a slash */

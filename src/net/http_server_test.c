@@ -76,22 +76,22 @@ static struct str body_of(struct str answer)
 
 /* --- handlers --- */
 
-static void echo(void *ctx, const struct http_request *request, struct http_reply *reply)
+static void echo(void *ctx, const struct served_request *request, struct served_reply *reply)
 {
     buf_addf(&reply->body, "%s|%.*s|%.*s|%.*s|%zu", (const char *)ctx, STR_ARG(request->method),
              STR_ARG(request->path), STR_ARG(request->query), request->body.len);
 }
 
-static void not_ready(void *ctx KV_UNUSED, const struct http_request *request KV_UNUSED,
-                      struct http_reply *reply)
+static void not_ready(void *ctx KV_UNUSED, const struct served_request *request KV_UNUSED,
+                      struct served_reply *reply)
 {
     reply->status = 503;
     reply->content_type = "application/json";
     buf_addz(&reply->body, "{}");
 }
 
-static void empty(void *ctx KV_UNUSED, const struct http_request *request KV_UNUSED,
-                  struct http_reply *reply KV_UNUSED)
+static void empty(void *ctx KV_UNUSED, const struct served_request *request KV_UNUSED,
+                  struct served_reply *reply KV_UNUSED)
 {
 }
 
@@ -102,7 +102,8 @@ struct meeting {
     int inside;
 };
 
-static void meet(void *ctx, const struct http_request *request KV_UNUSED, struct http_reply *reply)
+static void meet(void *ctx, const struct served_request *request KV_UNUSED,
+                 struct served_reply *reply)
 {
     struct meeting *m = ctx;
     pthread_mutex_lock(&m->lock);
@@ -233,7 +234,7 @@ TEST(a_body_that_says_it_is_too_long_is_refused_unread)
     AUTO_BUF answer = { 0 };
     struct str got = ask(http_server_port(server), &answer,
                          "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
-                         HTTP_BODY_BYTES_MAX + 1);
+                         SERVED_BODY_BYTES_MAX + 1);
     EXPECT_TRUE(str_starts(got, STR("HTTP/1.1 413 ")));
 }
 
@@ -249,7 +250,7 @@ TEST(a_body_that_grows_too_long_is_cut_off)
 
     int fd = dial(http_server_port(server));
     say(fd, STR("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"));
-    for (size_t sent = 0; sent <= HTTP_BODY_BYTES_MAX; sent += 1 << 20)
+    for (size_t sent = 0; sent <= SERVED_BODY_BYTES_MAX; sent += 1 << 20)
         say(fd, buf_str(&chunk));
     say(fd, STR("0\r\n\r\n"));
     hear(fd, &answer);
@@ -266,7 +267,7 @@ TEST(headers_that_are_too_long_are_refused)
     AUTO_BUF answer = { 0 };
     AUTO_BUF request = { 0 };
     buf_addz(&request, "GET /echo HTTP/1.1\r\nHost: x\r\nX-Long: ");
-    for (int i = 0; i < 2 * HTTP_HEAD_BYTES_MAX; i++)
+    for (int i = 0; i < 2 * SERVED_HEAD_BYTES_MAX; i++)
         buf_addc(&request, 'x');
     buf_addz(&request, "\r\n\r\n");
     int fd = dial(http_server_port(server));
@@ -433,12 +434,13 @@ static void script_done(void *ctx)
     atomic_fetch_add(&s->done_count, 1);
 }
 
-static void play(void *ctx, const struct http_request *request KV_UNUSED, struct http_reply *reply)
+static void play(void *ctx, const struct served_request *request KV_UNUSED,
+                 struct served_reply *reply)
 {
     struct script *s = ctx;
     reply->content_type = "application/json";
     buf_addz(&reply->body, s->body ? s->body : "");
-    reply->stream = (struct http_stream){ script_next, script_done, s };
+    reply->stream = (struct served_stream){ script_next, script_done, s };
 }
 
 static struct http_server *start_script(struct script *script)

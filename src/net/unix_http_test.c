@@ -216,8 +216,8 @@ static int get(const char *socket_path, const char *target, bool stream, struct 
                          &h->status, err);
 }
 
-static void say_hello(void *ctx KV_UNUSED, const struct http_request *request,
-                      struct http_reply *reply)
+static void say_hello(void *ctx KV_UNUSED, const struct served_request *request,
+                      struct served_reply *reply)
 {
     reply->status = 418;
     buf_addf(&reply->body, "hello %.*s?%.*s", STR_ARG(request->path), STR_ARG(request->query));
@@ -230,15 +230,15 @@ static int count_up(void *ctx, struct buf *piece)
     return ++*at < 5;
 }
 
-static void start_counting(void *ctx, const struct http_request *request KV_UNUSED,
-                           struct http_reply *reply)
+static void start_counting(void *ctx, const struct served_request *request KV_UNUSED,
+                           struct served_reply *reply)
 {
-    reply->stream = (struct http_stream){ .next = count_up, .ctx = ctx };
+    reply->stream = (struct served_stream){ .next = count_up, .ctx = ctx };
 }
 
 /* Longer than the client reads at once, and than the server's socket takes. */
-static void say_much(void *ctx KV_UNUSED, const struct http_request *request KV_UNUSED,
-                     struct http_reply *reply)
+static void say_much(void *ctx KV_UNUSED, const struct served_request *request KV_UNUSED,
+                     struct served_reply *reply)
 {
     for (int i = 0; i < 1 << 20; i++)
         buf_addc(&reply->body, (char)('a' + i % 26));
@@ -285,11 +285,11 @@ static int say_nothing(void *ctx KV_UNUSED, struct buf *piece KV_UNUSED)
     return 1;
 }
 
-static void start_silence(void *ctx KV_UNUSED, const struct http_request *request KV_UNUSED,
-                          struct http_reply *reply)
+static void start_silence(void *ctx KV_UNUSED, const struct served_request *request KV_UNUSED,
+                          struct served_reply *reply)
 {
     buf_addz(&reply->body, "first\n");
-    reply->stream = (struct http_stream){ .next = say_nothing };
+    reply->stream = (struct served_stream){ .next = say_nothing };
 }
 
 /* Two silences are enough. */

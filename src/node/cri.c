@@ -315,11 +315,20 @@ static void tell(struct cri_pending *pending, bool failed)
         metric_inc(metrics->errors);
 }
 
-int cri_take_bytes(struct cri_pending *pending, struct str *reply, struct err *err)
+static int told(struct cri_pending *pending, int rc, struct err *err)
 {
-    int rc = grpc_finish(pending->call, reply, err);
     tell(pending, rc < 0);
     return rc < 0 ? err_wrap(err, "%s", methods[pending->method].name) : 0;
+}
+
+int cri_take_bytes(struct cri_pending *pending, struct str *reply, struct err *err)
+{
+    return told(pending, grpc_finish(pending->call, reply, err), err);
+}
+
+int cri_uncork_take_bytes(struct cri_pending *pending, struct str *reply, struct err *err)
+{
+    return told(pending, grpc_uncork_finish(pending->call, reply, err), err);
 }
 
 int cri_take(struct cri_pending *pending, struct arena *arena, void *out, struct err *err)

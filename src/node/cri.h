@@ -94,9 +94,12 @@ const char *cri_method_name(enum cri_method method); /* "ListPodSandbox" */
 /* Both lists at the same time. With a uid, of that pod alone; one more call if it has no sandbox. */
 int cri_list(struct cri *cri, struct str maybe_uid, struct arena *arena,
              struct runtime_listing *out, struct err *err);
-/* The same with a way out. */
+/* The same with a way out; and for who has seen it all before: `digest` (NULL: no matter) is of ids and
+ * states, in whatever order, and never 0. If it is what the caller has put there, nothing is built: 1, and
+ * `out` has a timestamp only. Otherwise 0, and the digest of this listing. */
 int cri_list_until(struct cri *cri, struct str maybe_uid, struct cri_cancel *maybe_cancel,
-                   struct arena *arena, struct runtime_listing *out, struct err *err);
+                   uint64_t *maybe_digest, struct arena *arena, struct runtime_listing *out,
+                   struct err *err);
 
 /* An inspection of one pod: PodSandboxStatus of each sandbox, ContainerStatus of each container,
  * all in flight at once (at most CRI_INSPECT_CALLS_MAX; the rest follow). What the runtime says is

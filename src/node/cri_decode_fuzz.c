@@ -17,6 +17,7 @@ static void read_listing(struct str bytes, struct arena *arena)
         struct runtime_listing listing;
         if (cri_listing_build(sandboxes, containers, uids[i], arena, &listing, &err) < 0)
             continue;
+        KV_ASSERT(cri_listing_digest(sandboxes, containers) != 0);
         for (uint32_t p = 0; p < listing.pod_count; p++) {
             const struct runtime_pod *pod = &listing.pods[p];
             KV_ASSERT(pod->sandboxes.count + pod->containers.count > 0);

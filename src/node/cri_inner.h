@@ -27,6 +27,7 @@ void cri_cancel_enter(struct cri_cancel *cancel, struct cri_pending *pending);
 
 /* Wait for the reply and hand out its bytes, which live as long as `pending`. */
 int cri_take_bytes(struct cri_pending *pending, struct str *reply, struct err *err);
+int cri_uncork_take_bytes(struct cri_pending *pending, struct str *reply, struct err *err);
 
 /* A message of the method's reply type in `arena`, or NULL: the bytes are none. */
 void *cri_decode(enum cri_method method, struct str bytes, struct arena *arena);
@@ -36,6 +37,9 @@ uint8_t cri_container_state(uint64_t state); /* enum runtime_state; what is not 
 /* Group and sort what two listings hold. With a uid, of that pod alone. Strings are copied. */
 int cri_listing_build(struct str sandboxes, struct str containers, struct str maybe_uid,
                       struct arena *arena, struct runtime_listing *out, struct err *err);
+
+/* See cri_list_until. 0: one of them is malformed. */
+uint64_t cri_listing_digest(struct str sandboxes, struct str containers);
 
 /* The answers of an inspection, as decoded; NULL where the runtime said that it is gone. */
 struct cri_answers {

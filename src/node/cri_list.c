@@ -395,6 +395,43 @@ int cri_listing_build(struct str sandboxes, struct str containers, struct str ma
     return 0;
 }
 
+/* --- has anything changed? --- */
+
+/* A runtime lists in another order each time, so the digest is a sum. Ids are random, and nobody chooses
+ * what they add up to. */
+static int add_digest(struct str bytes, uint32_t state_tag, uint64_t *sum)
+{
+    struct wire list = wire_of(bytes);
+    struct wire_field item, f;
+    int list_rc, rc;
+    while ((list_rc = next_field(&list, &item)) > 0) {
+        if (item.tag != BYTES_FIELD(1))
+            continue;
+        struct wire w = wire_of(item.bytes);
+        struct str id = STR("");
+        uint64_t state = 0;
+        while ((rc = next_field(&w, &f)) > 0) {
+            if (f.tag == BYTES_FIELD(1))
+                id = f.bytes;
+            else if (f.tag == state_tag)
+                state = f.value;
+        }
+        if (rc < 0)
+            return -1;
+        *sum += kv_mix64(kv_hash(id.p, id.len) ^ kv_mix64(state << 8 | state_tag));
+    }
+    return list_rc;
+}
+
+uint64_t cri_listing_digest(struct str sandboxes, struct str containers)
+{
+    uint64_t sum = 0;
+    if (add_digest(sandboxes, VARINT_FIELD(3), &sum) < 0 ||
+        add_digest(containers, VARINT_FIELD(6), &sum) < 0)
+        return 0;
+    return sum ? sum : 1;
+}
+
 /* --- asking for it --- */
 
 static void pending_cleanup(struct cri_pending **p)
@@ -441,11 +478,12 @@ static struct cri_pending *start_containers(struct cri *cri, Cri__Entry *maybe_l
 int cri_list(struct cri *cri, struct str maybe_uid, struct arena *arena,
              struct runtime_listing *out, struct err *err)
 {
-    return cri_list_until(cri, maybe_uid, NULL, arena, out, err);
+    return cri_list_until(cri, maybe_uid, NULL, NULL, arena, out, err);
 }
 
 int cri_list_until(struct cri *cri, struct str maybe_uid, struct cri_cancel *maybe_cancel,
-                   struct arena *arena, struct runtime_listing *out, struct err *err)
+                   uint64_t *maybe_digest, struct arena *arena, struct runtime_listing *out,
+                   struct err *err)
 {
     AUTO_FREE char *uid = maybe_uid.p ? str_dup(maybe_uid) : NULL;
     char key[] = CRI_LABEL_UID;
@@ -458,10 +496,9 @@ int cri_list_until(struct cri *cri, struct str maybe_uid, struct cri_cancel *may
     cri_cork(cri);
     AUTO_PENDING sandboxes = start_sandboxes(cri, maybe_label, maybe_cancel);
     AUTO_PENDING containers = start_containers(cri, maybe_label, maybe_cancel);
-    cri_uncork(cri);
     struct str sandbox_bytes, container_bytes;
     /* The longer one first: when that is here, so is the other, and nobody is woken for it. */
-    if (cri_take_bytes(containers, &container_bytes, err) < 0 ||
+    if (cri_uncork_take_bytes(containers, &container_bytes, err) < 0 ||
         cri_take_bytes(sandboxes, &sandbox_bytes, err) < 0)
         return -1;
     if (uid && sandbox_bytes.len == 0) {
@@ -472,8 +509,13 @@ int cri_list_until(struct cri *cri, struct str maybe_uid, struct cri_cancel *may
         if (cri_take_bytes(sandboxes, &sandbox_bytes, err) < 0)
             return -1;
     }
-    if (cri_listing_build(sandbox_bytes, container_bytes, maybe_uid, arena, &listing, err) < 0)
+    uint64_t digest = maybe_digest ? cri_listing_digest(sandbox_bytes, container_bytes) : 0;
+    bool known = digest && digest == *maybe_digest;
+    if (!known &&
+        cri_listing_build(sandbox_bytes, container_bytes, maybe_uid, arena, &listing, err) < 0)
         return -1;
+    if (maybe_digest)
+        *maybe_digest = digest;
     *out = listing;
-    return 0;
+    return known;
 }

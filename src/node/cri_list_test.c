@@ -168,7 +168,8 @@ struct listing_thread {
 static void *list_in_thread(void *arg)
 {
     struct listing_thread *t = arg;
-    t->rc = cri_list_until(t->cri, STR_NONE, t->maybe_cancel, &t->arena, &t->listing, &t->err);
+    t->rc =
+        cri_list_until(t->cri, STR_NONE, t->maybe_cancel, NULL, &t->arena, &t->listing, &t->err);
     return NULL;
 }
 
@@ -517,4 +518,89 @@ TEST(a_listing_that_is_cut_anywhere_is_an_error_or_shorter)
         else
             EXPECT_TRUE(cut.pod_count <= whole.pod_count);
     }
+}
+
+/* --- the digest --- */
+
+/* One listing after another is both in one. */
+static uint64_t digest_of_both(const struct str *sandboxes, const struct str *containers, int first)
+{
+    AUTO_BUF s = { 0 };
+    AUTO_BUF c = { 0 };
+    buf_add(&s, sandboxes[first]);
+    buf_add(&s, sandboxes[!first]);
+    buf_add(&c, containers[!first]);
+    buf_add(&c, containers[first]);
+    return cri_listing_digest(buf_str(&s), buf_str(&c));
+}
+
+static struct str pack_two(struct arena *arena, int32_t first_state, const char *second_id)
+{
+    Cri__ListContainersResponse list = CRI__LIST_CONTAINERS_RESPONSE__INIT;
+    Cri__Container first = CRI__CONTAINER__INIT, second = CRI__CONTAINER__INIT;
+    first.id = (char *)"one";
+    first.state = (Cri__ContainerState)first_state;
+    second.id = (char *)second_id;
+    list.containers = (Cri__Container *[]){ &first, &second };
+    list.n_containers = 2;
+    return pack(arena, &list);
+}
+
+TEST(the_digest_of_a_listing_is_the_same_in_any_order)
+{
+    struct rng rng;
+    rng_init(&rng, 11);
+    for (int round = 0; round < 100; round++) {
+        AUTO_ARENA arena = { 0 };
+        struct str s[2], c[2];
+        random_listings(&rng, &arena, &s[0], &c[0]);
+        random_listings(&rng, &arena, &s[1], &c[1]);
+        EXPECT_TRUE(digest_of_both(s, c, 0) == digest_of_both(s, c, 1));
+    }
+}
+
+TEST(the_digest_of_a_listing_changes_with_every_id_and_state)
+{
+    AUTO_ARENA arena = { 0 };
+    struct str none = STR("");
+    struct str listings[] = {
+        pack_two(&arena, 0, "two"),
+        pack_two(&arena, 1, "two"),
+        pack_two(&arena, 2, "two"),
+        pack_two(&arena, 0, "too"),
+        pack_two(&arena, 0, ""),
+        pack_two(&arena, 0, "one"),
+        none,
+    };
+    for (size_t i = 0; i < KV_COUNT_OF(listings); i++) {
+        uint64_t digest = cri_listing_digest(none, listings[i]);
+        EXPECT_TRUE(digest != 0);
+        EXPECT_TRUE(digest == cri_listing_digest(none, listings[i]));
+        for (size_t k = 0; k < i; k++)
+            EXPECT_TRUE(digest != cri_listing_digest(none, listings[k]));
+        if (listings[i].len) /* sandboxes are not containers */
+            EXPECT_TRUE(digest != cri_listing_digest(listings[i], none));
+    }
+    EXPECT_TRUE(cri_listing_digest(STR("\x0a\x05"), none) == 0);
+    EXPECT_TRUE(cri_listing_digest(none, STR("\x0a\x02\x0a\x05")) == 0);
+}
+
+TEST(a_listing_that_is_known_is_not_built)
+{
+    AUTO(fake_cri) fake = fake_cri_new((struct fake_cri_options){ 0 });
+    AUTO(cri) cri = client_of(fake);
+    AUTO_ARENA arena = { 0 };
+    struct runtime_listing listing;
+    struct err err;
+    uint64_t digest = 0;
+    const char *sandbox = fake_cri_sandbox(fake, "uid-web", "web", 0);
+
+    EXPECT_EQ(cri_list_until(cri, STR_NONE, NULL, &digest, &arena, &listing, &err), 0);
+    EXPECT_EQ(listing.pod_count, 1);
+    EXPECT_EQ(cri_list_until(cri, STR_NONE, NULL, &digest, &arena, &listing, &err), 1);
+    EXPECT_EQ(listing.pod_count, 0);
+    EXPECT_TRUE(listing.timestamp_ns > 0);
+    fake_cri_exit(fake, sandbox, 0);
+    EXPECT_EQ(cri_list_until(cri, STR_NONE, NULL, &digest, &arena, &listing, &err), 0);
+    EXPECT_EQ(listing.pods[0].sandboxes.items[0].state, RUNTIME_EXITED);
 }

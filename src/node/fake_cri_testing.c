@@ -283,6 +283,13 @@ void fake_cri_set_state(struct fake_cri *fake, const char *id, enum runtime_stat
     pthread_mutex_unlock(&fake->mutex);
 }
 
+void fake_cri_set_reason(struct fake_cri *fake, const char *id, const char *reason)
+{
+    pthread_mutex_lock(&fake->mutex);
+    thing_of(fake, id)->reason = reason;
+    pthread_mutex_unlock(&fake->mutex);
+}
+
 void fake_cri_set_created(struct fake_cri *fake, const char *id, int64_t created_ns)
 {
     pthread_mutex_lock(&fake->mutex);

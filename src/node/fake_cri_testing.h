@@ -48,6 +48,8 @@ void fake_cri_remove(struct fake_cri *fake, const char *id); /* of a sandbox: an
 
 /* Silently, without rules or event. */
 void fake_cri_set_state(struct fake_cri *fake, const char *id, enum runtime_state state);
+void fake_cri_set_reason(struct fake_cri *fake, const char *id,
+                         const char *reason); /* of its end; a literal */
 void fake_cri_set_created(struct fake_cri *fake, const char *id, int64_t created_ns);
 /* `value` NULL: none. Of a sandbox or a container. */
 void fake_cri_set_label(struct fake_cri *fake, const char *id, const char *key, const char *value);

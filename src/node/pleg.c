@@ -25,6 +25,9 @@
  *     most PLEG_PATIENCE_NS, and the other pods nothing.
  *  5. A listing that fails changes nothing: the relist time ages until pleg_healthy tells.
  *
+ * Nearly always a full relist shows what the one before did. So its listing comes with a digest of ids
+ * and states, and one that is equal to that of a listing which left nothing to do is not read further.
+ *
  * A request is dropped when a full relist that began after it was made has listed: that shows what
  * the request is about. Requests remember how many relists had begun, instead of the time, which is
  * right also when two moments are equal.
@@ -116,10 +119,21 @@ void pleg_wake(struct pleg *pleg)
 static void reconcile(struct pleg *pleg, struct record *record, const struct runtime_pod *listed,
                       int64_t ts_ns, uint64_t relist)
 {
+    bool look_again = record->second_look_ns && ts_ns >= record->second_look_ns;
     record->listed_ns = ts_ns;
-    if (record->maybe_inspection || record->inspect_again || !record->maybe_seen ||
+    if (look_again)
+        record->second_look_ns = 0;
+    if (record->second_look_ns)
+        pleg->quiet_digest = 0;
+    if (record->maybe_inspection || record->inspect_again || look_again || !record->maybe_seen ||
         !seen_same(record->maybe_seen, listed))
         inspection_want(pleg, record, listed, ts_ns, relist);
+}
+
+/* A full listing shows every pod, and is told in one place for all of them. */
+static int64_t listed_ns(const struct pleg *pleg, const struct record *record)
+{
+    return record->listed_ns > pleg->listed_ns ? record->listed_ns : pleg->listed_ns;
 }
 
 /* The runtime knows nothing of the pod any more. */
@@ -164,6 +178,8 @@ static void note_wanted_inspections(struct pleg *pleg, struct str maybe_uid)
 {
     pthread_mutex_lock(&pleg->lock);
     struct str_table *wanted = &pleg->inspections_wanted;
+    if (wanted->live_count)
+        pleg->quiet_digest = 0;
     if (maybe_uid.p) {
         struct record *record = records_get(&pleg->records, maybe_uid);
         if (str_table_remove(wanted, maybe_uid) && record)
@@ -179,16 +195,17 @@ static void note_wanted_inspections(struct pleg *pleg, struct str maybe_uid)
     pthread_mutex_unlock(&pleg->lock);
 }
 
-static int list(struct pleg *pleg, struct str maybe_uid, struct runtime_listing *out,
-                struct err *err)
+static int list(struct pleg *pleg, struct str maybe_uid, uint64_t *maybe_digest,
+                struct runtime_listing *out, struct err *err)
 {
     if (pleg->listing.held_bytes > LISTING_KEPT_BYTES)
         arena_done(&pleg->listing);
     else
         arena_reset(&pleg->listing);
-    if (cri_list_until(pleg->opts.cri, maybe_uid, pleg->stop_listing, &pleg->listing, out, err) ==
-        0)
-        return 0;
+    int rc = cri_list_until(pleg->opts.cri, maybe_uid, pleg->stop_listing, maybe_digest,
+                            &pleg->listing, out, err);
+    if (rc >= 0)
+        return rc;
     pthread_mutex_lock(&pleg->lock);
     pleg->unreachable_count += err->kind == ERR_UNAVAILABLE;
     pthread_cond_signal(&pleg->hints_changed);
@@ -230,7 +247,7 @@ static void requests_answered(struct pleg *pleg, bool failed)
         const struct record *record =
             records_get(&pleg->records, (struct str){ r->key, r->key_len });
         if (!failed && record && !record->maybe_inspection) /* it need not wait for other pods */
-            pod_cache_set_observed(pleg->opts.cache, record->uid, record->listed_ns);
+            pod_cache_set_observed(pleg->opts.cache, record->uid, listed_ns(pleg, record));
     }
     pleg->request_count = kept;
     pthread_mutex_unlock(&pleg->lock);
@@ -261,7 +278,9 @@ static int relist_begin(struct pleg *pleg, struct err *err)
     note_wanted_inspections(pleg, STR_NONE);
 
     struct runtime_listing listing;
-    if (list(pleg, STR_NONE, &listing, err) < 0) {
+    uint64_t digest = pleg->quiet_digest;
+    int known = list(pleg, STR_NONE, &digest, &listing, err);
+    if (known < 0) {
         requests_answered(pleg, true);
         relist_over(pleg, true);
         return err_wrap(err, "relist");
@@ -275,7 +294,10 @@ static int relist_begin(struct pleg *pleg, struct err *err)
     pleg->stats.relist_time_ns = listing.timestamp_ns;
     pthread_mutex_unlock(&pleg->lock);
 
-    reconcile_all(pleg, &listing, pleg->relist.number);
+    if (!known) {
+        pleg->quiet_digest = digest; /* unless something is found to do */
+        reconcile_all(pleg, &listing, pleg->relist.number);
+    }
     pleg->relist.ts_ns = listing.timestamp_ns;
     pleg->relist.on = true;
     requests_answered(pleg, false);
@@ -290,7 +312,7 @@ static int pod_relist(struct pleg *pleg, struct str uid, struct err *err)
     int64_t begun_ns = now_ns(pleg);
     note_wanted_inspections(pleg, uid);
     struct runtime_listing listing;
-    if (list(pleg, uid, &listing, err) < 0)
+    if (list(pleg, uid, NULL, &listing, err) < 0)
         return err_wrap(err, "relist of pod %s", STR_SHOWN(uid));
 
     size_t at;
@@ -344,7 +366,7 @@ static int64_t request_due(const struct pleg *pleg, const struct pleg_request *r
         request->by_id
             ? NULL
             : records_get(&pleg->records, (struct str){ request->key, request->key_len });
-    return (record ? record->listed_ns : pleg->listed_ns) + PLEG_HINT_PAUSE_NS;
+    return (record ? listed_ns(pleg, record) : pleg->listed_ns) + PLEG_HINT_PAUSE_NS;
 }
 
 /* The first that is due. False: none; `until` becomes no later than when one will be. */

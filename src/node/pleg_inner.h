@@ -23,6 +23,9 @@
  * sandbox is created, then started), and the first hint of a bunch is not held up by this. */
 #define PLEG_HINT_PAUSE_NS ((int64_t)3 * 1000000)
 
+/* So long after a container was killed its pod is inspected once more: see pleg_inspect.c. */
+#define PLEG_SECOND_LOOK_NS ((int64_t)1000000000)
+
 #define PLEG_KEY_MAX 128 /* a longer uid asks for a relist of everything */
 
 struct pleg_request {
@@ -57,6 +60,9 @@ struct pleg {
         int64_t ts_ns; /* of its listing */
     } relist;
     int64_t listed_ns; /* its timestamp; 0: none */
+    /* Of the last full listing, if that left nothing to do and nothing has come up since: one that
+     * has the same shows nothing new, and is not even looked at. 0: none. */
+    uint64_t quiet_digest;
     int64_t relist_due_ns;
 
     pthread_mutex_t lock;         /* guards all below; nothing of cri.h is called with it held */

@@ -47,6 +47,7 @@ void inspection_want(struct pleg *pleg, struct record *record, const struct runt
                      int64_t ts_ns, uint64_t relist)
 {
     struct inspection *inspection = record->maybe_inspection;
+    pleg->quiet_digest = 0;
     if (!inspection) {
         inspection = kv_calloc(1, sizeof *inspection);
         *inspection = (struct inspection){
@@ -134,6 +135,22 @@ static void carry_ips_over(struct runtime_status *fresh, const struct runtime_st
     fresh->ips = (struct str_list){ ips, count };
 }
 
+/* Has a container died of a signal since? A runtime may hear only after it has told of the end, from
+ * another source and with no event of its own, that it was for want of memory. */
+static bool may_learn_more(const struct runtime_status *fresh,
+                           const struct runtime_status *maybe_before)
+{
+    for (uint32_t i = 0; i < fresh->containers.count; i++) {
+        const struct runtime_container *c = &fresh->containers.items[i];
+        const struct runtime_container *before =
+            maybe_before ? runtime_container_by_id(maybe_before, c->id) : NULL;
+        if (c->state == RUNTIME_EXITED && c->exit_code > 128 && !str_eqz(c->reason, "OOMKilled") &&
+            !(before && before->state == RUNTIME_EXITED))
+            return true;
+    }
+    return false;
+}
+
 static void cache_set(struct pleg *pleg, const struct runtime_status *status)
 {
     bool newest = pod_cache_set(pleg->opts.cache, status);
@@ -163,6 +180,8 @@ static void publish(struct pleg *pleg, struct inspection *inspection,
     struct runtime_status *fresh = (struct runtime_status *)status; /* nobody else has it yet */
     fresh->timestamp_ns = inspection->seen_ns;
     carry_ips_over(fresh, record->maybe_good);
+    if (may_learn_more(fresh, record->maybe_good))
+        record->second_look_ns = fresh->timestamp_ns + PLEG_SECOND_LOOK_NS;
 
     AUTO_ARENA scratch = { 0 };
     AUTO_FREE struct runtime_pod *before = take(&record->maybe_seen);

@@ -56,9 +56,10 @@ struct record {
     struct runtime_pod *maybe_seen;          /* owned; NULL: nothing was told of the pod yet */
     const struct runtime_status *maybe_good; /* the last good status; a reference */
     struct inspection *maybe_inspection;     /* the one under way; belongs to pleg_inspect.c */
-    int64_t listed_ns;                       /* of the newest listing that showed the pod */
-    bool failed;        /* its cache entry says that it could not be inspected */
-    bool inspect_again; /* at the next listing, even if that shows nothing new */
+    int64_t listed_ns;      /* of the newest listing that showed the pod; but see pleg->listed_ns */
+    int64_t second_look_ns; /* it is inspected again at a listing from then on; 0: no need */
+    bool failed;            /* its cache entry says that it could not be inspected */
+    bool inspect_again;     /* at the next listing, even if that shows nothing new */
 };
 
 struct records {

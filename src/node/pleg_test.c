@@ -445,6 +445,69 @@ TEST(a_relist_of_the_pod_alone_also_makes_the_inspection_that_was_asked_for)
     EXPECT_Z(events(r), "Sync web");
 }
 
+/* --- a second look at what was killed --- */
+
+static const char *reason_of_main(struct rig *r, const char *uid)
+{
+    AUTO_STATUS status = pod_cache_get(r->cache, str_of(uid));
+    buf_clear(&r->text);
+    buf_add(&r->text, runtime_container_find(status, STR("main"))->reason);
+    return buf_str(&r->text).p;
+}
+
+TEST(a_reason_that_the_runtime_learns_after_the_end_is_learnt_too)
+{
+    AUTO(rig) r = rig_new((struct rig_options){ 0 });
+    struct web w = known_pod(r, "uid-web", "web");
+    fake_cri_exit(r->fake, w.main, 137);
+    relist(r);
+    EXPECT_Z(events(r), "Died web/main 137 Error");
+    fake_cri_set_reason(r->fake, w.main, "OOMKilled");
+    relist(r); /* too soon */
+    relist_pod(r, "uid-web");
+    EXPECT_Z(events(r), "");
+    pass(r, SECOND);
+    relist(r);
+    EXPECT_Z(events(r), "Sync web");
+    EXPECT_Z(reason_of_main(r, "uid-web"), "OOMKilled");
+}
+
+TEST(a_second_look_is_one_and_only_at_what_a_signal_ended)
+{
+    static const int32_t codes[] = { 0, 1, 128, 129, 137, 143 };
+    for (size_t i = 0; i < KV_COUNT_OF(codes); i++) {
+        AUTO(rig) r = rig_new((struct rig_options){ 0 });
+        struct web w = known_pod(r, "uid-web", "web");
+        known_pod(r, "uid-other", "other");
+        fake_cri_exit(r->fake, w.main, codes[i]);
+        relist(r);
+        uint64_t calls = inspect_calls(r);
+        for (int k = 0; k < 5; k++) {
+            pass(r, SECOND);
+            relist(r);
+        }
+        EXPECT_EQ(inspect_calls(r) - calls, codes[i] > 128 ? 2 : 0);
+    }
+}
+
+TEST(a_second_look_is_not_lost_when_the_pod_changes_before_or_the_look_fails)
+{
+    AUTO(rig) r = rig_new((struct rig_options){ 0 });
+    struct web w = known_pod(r, "uid-web", "web");
+    fake_cri_exit(r->fake, w.main, 137);
+    relist(r);
+    fake_cri_start(r->fake, fake_cri_container(r->fake, w.sandbox, "side", 0));
+    relist(r);
+    EXPECT_Z(events(r), "Died web/main 137 Error, Started web/side");
+    fake_cri_set_reason(r->fake, w.main, "OOMKilled");
+    fail_inspections(r, w.main, 1);
+    pass(r, SECOND);
+    relist(r);
+    relist(r);
+    EXPECT_Z(events(r), "Sync web");
+    EXPECT_Z(reason_of_main(r, "uid-web"), "OOMKilled");
+}
+
 /* --- one pod alone --- */
 
 TEST(a_relist_of_one_pod_sees_that_pod_alone)
