@@ -71,16 +71,21 @@ TEST(rbac_allows_what_the_controllers_read_and_write)
         const char *verbs[4], *group, *resource;
     } want[] = {
         { { "get", "list", "watch" }, "", "pods" },
-        { { "get", "list", "watch" }, "karpenter.k8s.aws", "ec2nodeclasses" },
-        { { "get", "list", "watch" }, "storage.k8s.io", "volumeattachments" },
-        { { "get", "list", "watch" }, "policy", "poddisruptionbudgets" },
-        { { "create", "delete", "update", "patch" }, "karpenter.sh", "nodeclaims" },
+        { { "get", "list", "watch" }, "", "nodes" },
+        { { "get", "list", "watch" }, "karpenter.sh", "nodeclaims" },
+        { { "get", "list", "watch" }, "karpenter.kwok.sh", "kwoknodeclasses" },
+        { { "list", "watch" }, "karpenter.k8s.aws", "ec2nodeclasses" },
+        { { "list", "watch" }, "storage.k8s.io", "volumeattachments" },
+        { { "list", "watch" }, "policy", "poddisruptionbudgets" },
+        { { "create", "delete", "patch" }, "karpenter.sh", "nodeclaims" },
+        { { "update" }, "karpenter.sh", "nodeclaims/finalizers" },
+        { { "list", "watch" }, "scheduling.k8s.io", "priorityclasses" },
         { { "patch" }, "karpenter.sh", "nodepools/status" },
-        { { "create", "patch", "delete", "update" }, "", "nodes" },
+        { { "create", "patch", "delete" }, "", "nodes" },
         { { "create" }, "", "pods/eviction" },
         { { "patch" }, "", "pods/status" },
         { { "delete" }, "", "pods" },
-        { { "create", "patch" }, "", "events" },
+        { { "create" }, "", "events" },
     };
     struct read r = read_rbac((struct rbac_options){ 0 });
     const json_val *role = json_at(r.doc.root, 1);
@@ -97,6 +102,7 @@ TEST(rbac_allows_no_more)
     const json_val *role = json_at(r.doc.root, 1);
     EXPECT_FALSE(allows(role, "get", "", "secrets"));
     EXPECT_FALSE(allows(role, "get", "", "configmaps"));
+    EXPECT_FALSE(allows(role, "get", "", "persistentvolumeclaims"));
     EXPECT_FALSE(allows(role, "create", "", "pods"));
     EXPECT_FALSE(allows(role, "patch", "", "pods"));
     EXPECT_FALSE(allows(role, "delete", "karpenter.sh", "nodepools"));
@@ -121,6 +127,6 @@ TEST(rbac_lets_only_the_leaders_lease_be_written)
     EXPECT_FALSE(allows(role, "update", "coordination.k8s.io", "leases"));
     const json_val *named = json_at(json_get(role, STR("rules")), 1);
     EXPECT_TRUE(has_word(json_get(named, STR("resourceNames")), "karpenter-leader-election"));
-    EXPECT_TRUE(has_word(json_get(named, STR("verbs")), "update"));
+    EXPECT_TRUE(has_word(json_get(named, STR("verbs")), "patch"));
     read_done(&r);
 }

@@ -238,7 +238,13 @@ void regex_free(struct regex *re)
 
 int regex_search(const struct regex *re, struct str s)
 {
-    size_t steps = re->anchored ? REGEX_STEPS_MAX : REGEX_STEPS_MAX / (s.len + 1);
+    return regex_search_within(re, s, REGEX_STEPS_MAX);
+}
+
+int regex_search_within(const struct regex *re, struct str s, uint32_t steps_max)
+{
+    size_t total = steps_max < REGEX_STEPS_MAX ? steps_max : REGEX_STEPS_MAX;
+    size_t steps = re->anchored ? total : total / (s.len + 1);
     if (steps < REGEX_STEPS_MIN)
         steps = REGEX_STEPS_MIN;
     pcre2_match_context *context = pcre2_match_context_create(NULL);

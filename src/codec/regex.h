@@ -18,6 +18,8 @@ KV_AUTO_TYPE(regex, regex_free)
 /* 1 matches, 0 does not, -1 the step limit was reached (counts as "does not" for callers that
  * cannot report). Invalid UTF-8 matches nothing. Safe to call from many threads with one regex. */
 int regex_search(const struct regex *re, struct str s);
+/* The same within at most this many steps, if that is less: for callers who run many searches. */
+int regex_search_within(const struct regex *re, struct str s, uint32_t steps_max);
 
 /* A compiled pattern of a static table: compiled at first use, kept for ever. `pattern` must be a
  * literal that compiles; a table with a broken pattern is our mistake and asserts. */

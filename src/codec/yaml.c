@@ -132,8 +132,8 @@ static size_t expansion_limit(size_t text_bytes)
     return limit < YAML_EXPANDED_BYTES_MAX ? limit : YAML_EXPANDED_BYTES_MAX;
 }
 
-static int read_yaml(struct str text, struct arena *arena, doc_vec *docs, struct text_pos *at,
-                     struct err *err)
+static int read_yaml(struct str text, struct arena *arena, doc_vec *docs, struct text_pos *alias,
+                     struct text_pos *at, struct err *err)
 {
     if (check_encoding(text, at, err) < 0)
         return -1;
@@ -149,6 +149,7 @@ static int read_yaml(struct str text, struct arena *arena, doc_vec *docs, struct
         }
     }
     *at = composer.at;
+    *alias = composer.first_alias;
     yaml_expander_done(&expander);
     yaml_composer_done(&composer);
     return rc;
@@ -156,13 +157,13 @@ static int read_yaml(struct str text, struct arena *arena, doc_vec *docs, struct
 
 /* --- either --- */
 
-static int read_text(struct str text, struct arena *arena, doc_vec *docs, struct text_pos *at,
-                     struct err *err)
+static int read_text(struct str text, struct arena *arena, doc_vec *docs, struct text_pos *alias,
+                     struct text_pos *at, struct err *err)
 {
     size_t first = skip_space(text, 0);
     bool maybe_json = first < text.len && (text.p[first] == '{' || text.p[first] == '[');
     if (!maybe_json)
-        return read_yaml(text, arena, docs, at, err);
+        return read_yaml(text, arena, docs, alias, at, err);
 
     struct err json_err = { 0 };
     struct text_pos json_at;
@@ -170,7 +171,7 @@ static int read_text(struct str text, struct arena *arena, doc_vec *docs, struct
     if (rc == 0)
         return 0;
     docs_free(docs);
-    if (rc != JSON_REFUSED && read_yaml(text, arena, docs, at, err) == 0)
+    if (rc != JSON_REFUSED && read_yaml(text, arena, docs, alias, at, err) == 0)
         return 0;
     if (rc == JSON_REFUSED || looks_like_json(text)) {
         *at = json_at;
@@ -182,7 +183,7 @@ static int read_text(struct str text, struct arena *arena, doc_vec *docs, struct
 int yaml_read(struct str text, struct docs *out, struct text_pos *at, struct err *err)
 {
     struct err trouble = { 0 };
-    struct text_pos where = { 1, 1 };
+    struct text_pos where = { 1, 1 }, alias = { 0, 0 };
     struct arena arena = { 0 };
     doc_vec docs = { 0 };
     int rc;
@@ -193,7 +194,7 @@ int yaml_read(struct str text, struct docs *out, struct text_pos *at, struct err
         rc = err_set(&trouble, ERR_INVALID, "the text has %zu bytes, at most %zu are read",
                      text.len, YAML_BYTES_MAX);
     else
-        rc = read_text(text, &arena, &docs, &where, &trouble);
+        rc = read_text(text, &arena, &docs, &alias, &where, &trouble);
 
     if (rc < 0) {
         docs_free(&docs);
@@ -206,7 +207,9 @@ int yaml_read(struct str text, struct docs *out, struct text_pos *at, struct err
             *err = trouble;
         return -1;
     }
-    *out = (struct docs){ .items = docs.items, .count = docs.count, .arena = arena };
+    *out = (struct docs){
+        .items = docs.items, .count = docs.count, .arena = arena, .first_alias = alias
+    };
     return 0;
 }
 

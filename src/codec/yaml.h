@@ -21,7 +21,8 @@
 struct docs {
     struct doc *items; /* empty documents (comments only, or null) are left out */
     size_t count;
-    struct arena arena; /* owns the positions */
+    struct arena arena;          /* owns the positions */
+    struct text_pos first_alias; /* line 0: there is none */
 };
 
 /* Parse a file's text. If its first character is `{` or `[` it is one JSON text or several, one

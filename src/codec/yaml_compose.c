@@ -278,6 +278,8 @@ static int compose_alias(struct yaml_composer *c, const yaml_event_t *event, str
     struct node node = { .pos = position_of(c, event->start_mark), .kind = NODE_ALIAS };
     uintptr_t target = (uintptr_t)str_table_get(&c->anchors, name);
     c->at = node.pos;
+    if (!c->first_alias.line)
+        c->first_alias = node.pos;
     if (!target)
         return err_set(err, ERR_INVALID, "the alias %s has no anchor before it", STR_SHOWN(name));
     node.first = (uint32_t)(target - 1);

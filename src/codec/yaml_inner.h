@@ -58,7 +58,8 @@ struct yaml_composer {
         size_t index, offset;
         struct text_pos pos;
     } cursor;
-    struct text_pos at; /* of the error */
+    struct text_pos at;          /* of the error */
+    struct text_pos first_alias; /* line 0: none so far */
 };
 
 void yaml_composer_init(struct yaml_composer *c, struct str text);

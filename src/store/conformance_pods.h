@@ -72,9 +72,9 @@ TEST(an_eviction_that_a_budget_does_not_allow_is_refused)
     run_pod(c.store, "a", "'app':'web'");
     run_pod(c.store, "b", "'app':'web'");
     EXPECT_ERR(evict(c.store, "a", &err), err, ERR_THROTTLED);
-    EVENTUALLY(&c, budget_allows(&c, "web", 0));
-    EXPECT_ERR(evict(c.store, "a", &err), err, ERR_THROTTLED);
-    EXPECT_HAS(str_of(err.text), "needs 2 healthy pods and has 2 currently");
+    EVENTUALLY(&c, evict(c.store, "a", &err) < 0 &&
+                       strstr(err.text, "needs 2 healthy pods and has 2 currently") != NULL);
+    EXPECT_EQ(err.kind, ERR_THROTTLED);
 
     run_pod(c.store, "c", "'app':'web'");
     EVENTUALLY(&c, budget_allows(&c, "web", 1));
@@ -117,7 +117,7 @@ TEST(an_unready_pod_is_evicted_when_enough_others_are_healthy_or_the_policy_allo
     run_pod(c.store, "well", "'app':'web'");
     EVENTUALLY(&c, budget_allows(&c, "web", 0));
     EXPECT_ERR(evict(c.store, "well", &err), err, ERR_THROTTLED);
-    EXPECT_OK(evict(c.store, "sick-2", &err), err);
+    EVENTUALLY(&c, evict(c.store, "sick-2", &err) == 0); /* once the healthy one has been counted */
 }
 
 TEST(a_budget_that_is_gone_or_is_for_others_does_not_count)

@@ -393,7 +393,7 @@ static int port_watch(void *ctx, const struct kind *kind, const struct watch_opt
 }
 
 static int port_create(void *ctx, const struct kind *kind, struct str namespace_, struct str json,
-                       const struct object **out, struct err *err)
+                       const struct object **maybe_out, struct err *err)
 {
     struct embedded *e = ctx;
     struct embedded_call call = { EMBEDDED_CREATE, kind, namespace_, STR("") };
@@ -409,12 +409,13 @@ static int port_create(void *ctx, const struct kind *kind, struct str namespace_
     embedded_unlock(e);
     if (fault_after(e, &call, rc, err) < 0)
         return -1;
-    *out = take(&object);
+    if (maybe_out)
+        *maybe_out = take(&object);
     return 0;
 }
 
 static int port_patch(void *ctx, struct object_ref ref, struct patch_options opts, struct str patch,
-                      const struct object **out, struct err *err)
+                      const struct object **maybe_out, struct err *err)
 {
     struct embedded *e = ctx;
     struct embedded_call call = { EMBEDDED_PATCH, ref.kind, ref.namespace_, ref.name };
@@ -427,7 +428,8 @@ static int port_patch(void *ctx, struct object_ref ref, struct patch_options opt
     embedded_unlock(e);
     if (fault_after(e, &call, rc, err) < 0)
         return -1;
-    *out = take(&object);
+    if (maybe_out)
+        *maybe_out = take(&object);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "store/embedded.h"
 #include "store/sorted.h"
+#include "store/strategic.h"
 
 #include <stdatomic.h>
 
@@ -172,11 +173,6 @@ int rule_finalizers(const struct object *old, const struct object *now, struct e
 bool rule_drop_empty(const json_val *read, json_mut *meta);
 /* Something outside metadata and status differs. */
 bool rule_spec_changed(const json_val *old, const json_val *read);
-
-/* --- embedded_strategic.c --- */
-
-int strategic_merge(struct json_build *b, const json_val *target, const json_val *patch,
-                    json_mut **out, struct err *err);
 
 /* --- embedded_delete.c --- */
 

@@ -28,6 +28,7 @@ static const struct list_rule list_rules[] = {
     { "ephemeralContainers", "name" },
     { "finalizers", "" },
     { "hostAliases", "ip" },
+    { "hostIPs", "ip" },
     { "imagePullSecrets", "name" },
     { "initContainers", "name" },
     { "ownerReferences", "uid" },

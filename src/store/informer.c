@@ -4,6 +4,11 @@
  *         ^                                          |   ^
  *         +---------------- ERR_GONE ----------------+   +-- any other failure, after a pause
  *
+ * A kind that the server does not serve (no such CRD) has no objects: it counts as listed, and is
+ * asked for again. Objects that were seen do not vanish by that: a CRD that is deleted deletes them one
+ * by one, and says so. Neither does an object that was seen and can no longer be read: it stays as it
+ * was, until it can be or is gone.
+ *
  * The first failure after a time of peace is tried again at once (a server that restarts, a
  * connection that idled out); then the pauses double from PAUSE_MIN to PAUSE_MAX, with jitter.
  */
@@ -190,6 +195,7 @@ static void set_trouble(struct informer *inf, const struct err *err)
 /* Every object there is, by key: whatever order the server has, the comparison has ours. */
 struct listing {
     struct sorted objects;
+    struct sorted unreadable; /* the listing itself, for want of an object */
     uint64_t version;
 };
 
@@ -198,6 +204,7 @@ static void listing_done(struct listing *listing)
     for (sorted_each(&listing->objects, STR(""), it))
         object_unref(it.item->value);
     sorted_done(&listing->objects);
+    sorted_done(&listing->unreadable);
 }
 
 static void listing_add(struct listing *listing, struct object_list *page)
@@ -210,6 +217,11 @@ static void listing_add(struct listing *listing, struct object_list *page)
         object_unref(sorted_get(&listing->objects, buf_str(&key)));
         sorted_put(&listing->objects, buf_str(&key), (void *)object);
     }
+    for (size_t i = 0; i < page->unreadable_count; i++) {
+        const struct object_name *it = &page->unreadable[i];
+        SORTED_KEY(&key, str_of(it->namespace_), str_of(it->name));
+        sorted_put(&listing->unreadable, buf_str(&key), listing);
+    }
     listing->version = page->resource_version;
 }
 
@@ -221,6 +233,7 @@ static int list_pages(struct informer *inf, uint32_t limit, struct listing *out,
         .label_selector = inf->label_selector,
         .field_selector = inf->field_selector,
         .limit = limit,
+        .skip_unreadable = true,
     };
 
     do {
@@ -241,7 +254,8 @@ static size_t drop_absent(struct informer *inf, const struct listing *listing)
     VEC(const struct object *) gone = { 0 };
 
     for (sorted_each(&inf->cache, STR(""), it)) {
-        if (!sorted_get(&listing->objects, it.item->key))
+        if (!sorted_get(&listing->objects, it.item->key) &&
+            !sorted_get(&listing->unreadable, it.item->key))
             vec_push(&gone, it.item->value);
     }
     vec_each(&gone, const struct object *, it)
@@ -316,8 +330,11 @@ static int follow(struct informer *inf, size_t *changes, struct err *err)
     struct watch_event event;
     int rc;
 
-    if (inf->must_list && list_all(inf, changes, err) < 0)
+    if (inf->must_list && list_all(inf, changes, err) < 0) {
+        if (err->kind == ERR_NOT_FOUND && !inf->cache.count)
+            set_version(inf, 0, true);
         return -1;
+    }
     if (!inf->watch && open_watch(inf, err) < 0)
         return -1;
     while ((rc = watch_next(inf->watch, &event, err)) > 0) {
@@ -333,6 +350,10 @@ static int follow(struct informer *inf, size_t *changes, struct err *err)
 
 static void pause_after_failure(struct informer *inf, const struct err *err)
 {
+    /* Every watch ends some day: one that was good for long is opened again at once, even if nothing
+     * ever came on it. */
+    if (inf->watch && clock_mono_ns(inf->clock) - inf->opened_ns >= PEACE_NS)
+        inf->failures = 0;
     watch_close(take(&inf->watch));
     inf->must_list |= err->kind == ERR_GONE;
     set_trouble(inf, err);

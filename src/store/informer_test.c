@@ -385,6 +385,42 @@ TEST(a_list_that_is_too_slow_for_its_pages_is_made_at_once)
     EXPECT_EQ(informer_version(w->inf), embedded_version(w->e));
 }
 
+TEST(a_kind_that_is_not_served_has_no_objects_until_it_is)
+{
+    AUTO(scene) w = nodes_scene((struct embedded_options){ 0 });
+    struct trouble t = { .list_fails = ERR_NOT_FOUND };
+    struct err err = { 0 };
+    trouble_start(&t, w);
+    informer_pump(w->inf);
+    EXPECT_TRUE(informer_synced(w->inf));
+    EXPECT_TRUE(informer_trouble(w->inf, &err));
+    EXPECT_EQ(informer_count(w->inf), 0);
+
+    make_node(w->store, "a");
+    t.list_fails = ERR_NONE;
+    virtual_clock_advance(w->time, 30 * SECOND_NS);
+    informer_pump(w->inf);
+    EXPECT_Z(told(w), "+a");
+    EXPECT_FALSE(informer_trouble(w->inf, &err));
+}
+
+TEST(objects_do_not_vanish_because_a_list_is_not_served)
+{
+    AUTO(scene) w = nodes_scene((struct embedded_options){ .history_max = 4 });
+    make_node(w->store, "a");
+    informer_pump(w->inf);
+    EXPECT_Z(told(w), "+a");
+    struct trouble t = { .list_fails = ERR_NOT_FOUND, .drop_once = true };
+    trouble_start(&t, w);
+    for (int i = 0; i < 10; i++) { /* more than the history has: it must list again */
+        make_node(w->store, "b");
+        remove_it(w->store, &node_kind, "b");
+    }
+    informer_pump(w->inf);
+    EXPECT_Z(told(w), "");
+    EXPECT_EQ(informer_count(w->inf), 1);
+}
+
 TEST(failures_are_repeated_at_growing_distance)
 {
     AUTO(scene) w = nodes_scene((struct embedded_options){ 0 });

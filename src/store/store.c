@@ -7,6 +7,11 @@ void object_list_done(struct object_list *list)
         object_unref(list->items[i]);
     free(list->items);
     free(list->continue_);
+    for (size_t i = 0; i < list->unreadable_count; i++) {
+        free(list->unreadable[i].namespace_);
+        free(list->unreadable[i].name);
+    }
+    free(list->unreadable);
     *list = (struct object_list){ 0 };
 }
 
@@ -45,6 +50,14 @@ int store_get_json(const struct store *s, struct object_ref ref, struct buf *out
     return s->ops->get_json(s->ctx, ref, out, err);
 }
 
+int store_post(const struct store *s, struct object_ref ref, const char *subresource,
+               struct str json, struct buf *out, struct err *err)
+{
+    if (!s->ops->post)
+        return err_set(err, ERR_INTERNAL, "this store has no %s/%s", ref.kind->plural, subresource);
+    return s->ops->post(s->ctx, ref, subresource, json, out, err);
+}
+
 uint64_t store_version(const struct store *s)
 {
     return s->ops->version ? s->ops->version(s->ctx) : 0;
@@ -65,25 +78,13 @@ int store_watch(const struct store *s, const struct kind *kind, const struct wat
 int store_create(const struct store *s, const struct kind *kind, struct str namespace_,
                  struct str json, const struct object **out, struct err *err)
 {
-    AUTO_OBJECT object = NULL;
-
-    if (s->ops->create(s->ctx, kind, namespace_, json, &object, err) < 0)
-        return -1;
-    if (out)
-        *out = take(&object);
-    return 0;
+    return s->ops->create(s->ctx, kind, namespace_, json, out, err);
 }
 
 int store_patch(const struct store *s, struct object_ref ref, struct patch_options opts,
                 struct str patch, const struct object **out, struct err *err)
 {
-    AUTO_OBJECT object = NULL;
-
-    if (s->ops->patch(s->ctx, ref, opts, patch, &object, err) < 0)
-        return -1;
-    if (out)
-        *out = take(&object);
-    return 0;
+    return s->ops->patch(s->ctx, ref, opts, patch, out, err);
 }
 
 int store_remove(const struct store *s, struct object_ref ref, const struct delete_options *opts,

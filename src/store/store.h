@@ -27,6 +27,14 @@ struct list_options {
     struct str field_selector;
     uint32_t limit;       /* 0: all at once */
     struct str continue_; /* from the previous page's result */
+    /* An object that is there and cannot be read (of a version of its kind that we do not know, say)
+     * is left out and named in `unreadable`. Otherwise the list is ERR_INVALID: who takes what is
+     * absent for gone must not be told less than there is. */
+    bool skip_unreadable;
+};
+
+struct object_name {
+    char *namespace_, *name;
 };
 
 struct object_list {
@@ -36,6 +44,8 @@ struct object_list {
     size_t count;
     uint64_t resource_version; /* watch from here */
     char *continue_;           /* NULL: no more pages */
+    struct object_name *unreadable;
+    size_t unreadable_count;
 };
 void object_list_done(struct object_list *list);
 
@@ -62,8 +72,8 @@ struct watch_options {
 /* A watch is opened after a version that a list, a watch or an object said. One that is older than
  * what the store remembers is ERR_GONE, at the opening or at the first read. So is, in the embedded
  * store, one that is newer than its last write: the store that said it is not this one, and only a
- * list can tell what is true now. (A real server waits for such a version a while, then answers
- * with an error that asks to try again.)
+ * list can tell what is true now. (A real server waits for such a version, in silence or until it
+ * answers with an error: either is ERR_GONE after a while.)
  *
  * An open watch. Read it once it is open: what is there already wakes nobody. `watch_next` returns 1 with an event, 0 when none is waiting, or negative:
  * ERR_GONE (too old: list again), ERR_UNAVAILABLE (the stream broke: open again from the last
@@ -100,10 +110,11 @@ struct store_ops {
                 struct object_list *out, struct err *err);
     int (*watch)(void *ctx, const struct kind *kind, const struct watch_options *opts,
                  struct watch **out, struct err *err);
+    /* Of these two the result may be unwanted: it is not even looked at then. */
     int (*create)(void *ctx, const struct kind *kind, struct str namespace_, struct str json,
-                  const struct object **out, struct err *err);
+                  const struct object **maybe_out, struct err *err);
     int (*patch)(void *ctx, struct object_ref ref, struct patch_options opts, struct str patch,
-                 const struct object **out, struct err *err);
+                 const struct object **maybe_out, struct err *err);
     int (*remove)(void *ctx, struct object_ref ref, const struct delete_options *opts,
                   struct err *err);
     int (*evict)(void *ctx, struct str namespace_, struct str pod,
@@ -113,6 +124,9 @@ struct store_ops {
     int (*get_json)(void *ctx, struct object_ref ref, struct buf *out, struct err *err);
     /* May be NULL: that cannot be told without asking somebody. */
     uint64_t (*version)(void *ctx);
+    /* May be NULL: its objects have no such subresources. */
+    int (*post)(void *ctx, struct object_ref ref, const char *subresource, struct str json,
+                struct buf *out, struct err *err);
 };
 
 struct store {
@@ -127,6 +141,10 @@ int store_get(const struct store *s, struct object_ref ref, const struct object 
 /* The whole object as JSON, with the fields that karve does not keep (commands, probes): for those
  * who make other objects from its template. Added to `out`. */
 int store_get_json(const struct store *s, struct object_ref ref, struct buf *out, struct err *err);
+/* Ask a subresource that answers with something other than the object: the "token" of a
+ * ServiceAccount, whose answer is a TokenRequest. The answer's JSON is added to `out`. */
+int store_post(const struct store *s, struct object_ref ref, const char *subresource,
+               struct str json, struct buf *out, struct err *err);
 /* Of the last write, whatever its kind; 0: this store cannot tell. While it stays the same nothing has
  * happened that a watch would show. */
 uint64_t store_version(const struct store *s);
