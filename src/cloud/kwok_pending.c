@@ -121,7 +121,9 @@ static int recover(struct kwok *k, struct err *err)
 
     if (k->recovered)
         return 0;
-    if (store_list(k->options.store, &nodeclaim_kind, NULL, &claims, err) < 0)
+    /* One that cannot be read waits for its node until it can be: the others need not. */
+    struct list_options options = { .skip_unreadable = true };
+    if (store_list(k->options.store, &nodeclaim_kind, &options, &claims, err) < 0)
         return err_wrap(err, "looking for launched claims");
     for (size_t i = 0; i < claims.count && rc == 0; i++) {
         const struct nodeclaim *claim = nodeclaim_of(claims.items[i]);

@@ -217,6 +217,8 @@ int control_start(struct control *c, struct err *err)
     uint32_t most = c->options.settings.threads_max ? c->options.settings.threads_max : 1;
     KV_ASSERT(!c->started);
     KV_ASSERT(!c->stopped);
+    if (recorder_start(c->recorder, err) < 0)
+        return -1;
     c->started = true;
     cluster_start(c->cluster);
     for (uint32_t i = 0; i < c->slot_count; i++) {
@@ -245,6 +247,7 @@ void control_stop(struct control *c)
         worker_pool_stop(c->slots[i].workers, QUEUE_DROP);
         c->slots[i].workers = NULL;
     }
+    recorder_stop(c->recorder);
     cluster_stop(c->cluster);
     c->started = false;
     c->stopped = true;

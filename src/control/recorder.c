@@ -5,6 +5,9 @@
  * An event's name is the object's name and a hash of the notice and the time, so a process that died
  * after writing one and says it again at the same moment finds it there, and has not said it twice.
  *
+ * The writing thread takes events from a list that is bounded: when the server is slower than we are,
+ * the oldest that wait are the ones that count least, and they are dropped.
+ *
  * Some reasons come in floods (33,000 pods arrive, each is nominated): they have a bucket of tokens,
  * and what finds it empty is not said.
  */
@@ -12,6 +15,7 @@
 
 #include "api/kinds.h"
 #include "base/map.h"
+#include "base/thread.h"
 #include "codec/duration.h"
 
 #include <pthread.h>
@@ -20,6 +24,7 @@
 #define COMPONENT "karpenter"  /* what dashboards and event exporters select by */
 #define EVENT_MESSAGE_MAX 1024 /* bytes; what an API server takes in the newer form of events */
 #define OBJECT_NAME_MAX 253
+#define WAITING_MAX 2000 /* events that are not written yet */
 #define SAID_MIN 1024 /* notices remembered before the first look for those that may be forgotten */
 
 /* Reasons of which there are only so many: `burst` at once, then one every `interval_ns`. */
@@ -29,6 +34,12 @@ struct limit {
 };
 static const struct limit limits[] = {
     { "Nominated", DURATION_SECOND / 5, 10 },
+};
+
+struct waiting_event {
+    struct waiting_event *next;
+    struct str home; /* both live behind it */
+    struct str json;
 };
 
 struct recorder {
@@ -41,6 +52,12 @@ struct recorder {
     struct map said;                         /* hash of a notice: quiet until (mono_ns) */
     uint32_t said_max;                       /* look for what may be forgotten beyond this many */
     int64_t full_at_ns[KV_COUNT_OF(limits)]; /* when the bucket of each will be full again */
+
+    pthread_t writer;
+    bool started, stopping;
+    pthread_cond_t woken;
+    struct waiting_event *first, **last; /* in the order in which they happened */
+    uint32_t waiting_count, dropped_count;
 };
 
 struct recorder *recorder_new(const struct store *store, const struct clock *clock,
@@ -52,7 +69,9 @@ struct recorder *recorder_new(const struct store *store, const struct clock *clo
     r->log = maybe_log;
     r->seed = seed;
     r->said_max = SAID_MIN;
+    r->last = &r->first;
     pthread_mutex_init(&r->lock, NULL);
+    clock_cond_init(&r->woken);
     return r;
 }
 
@@ -60,7 +79,9 @@ void recorder_free(struct recorder *r)
 {
     if (!r)
         return;
+    recorder_stop(r);
     map_done(&r->said);
+    pthread_cond_destroy(&r->woken);
     pthread_mutex_destroy(&r->lock);
     free(r);
 }
@@ -156,7 +177,14 @@ static void set_involved(struct json_build *b, json_mut *event, const struct obj
         json_set_str(b, involved, "namespace", about->meta.namespace_);
 }
 
-static int write_event(struct recorder *r, const struct notice *n, uint64_t hash, struct err *err)
+static struct str home_of(const struct notice *n)
+{
+    /* Events about cluster-scoped objects live in "default". */
+    return n->about->kind->namespaced ? n->about->meta.namespace_ : STR("default");
+}
+
+static void event_json(const struct recorder *r, const struct notice *n, uint64_t hash,
+                       struct buf *out)
 {
     const struct meta *meta = &n->about->meta;
     int64_t now_us = clock_wall_us(r->clock);
@@ -164,15 +192,13 @@ static int write_event(struct recorder *r, const struct notice *n, uint64_t hash
     time_format(now_us, now);
     struct str message = n->message;
     message.len = str_utf8_cut(message, EVENT_MESSAGE_MAX);
-    /* Events about cluster-scoped objects live in "default". */
-    struct str home = n->about->kind->namespaced ? meta->namespace_ : STR("default");
 
     AUTO_JSON_BUILD b;
     json_build_init(&b);
     json_mut *event = json_new_object(&b);
     json_set_str(&b, event, "apiVersion", STR("v1"));
     json_set_str(&b, event, "kind", STR("Event"));
-    set_metadata(&b, event, meta->name, home, kv_mix64(hash ^ kv_mix64((uint64_t)now_us)));
+    set_metadata(&b, event, meta->name, home_of(n), kv_mix64(hash ^ kv_mix64((uint64_t)now_us)));
     set_involved(&b, event, n->about);
     json_set_str(&b, event, "type", n->warning ? STR("Warning") : STR("Normal"));
     json_set_str(&b, event, "reason", str_of(n->reason));
@@ -182,23 +208,106 @@ static int write_event(struct recorder *r, const struct notice *n, uint64_t hash
     json_set_str(&b, event, "firstTimestamp", str_of(now));
     json_set_str(&b, event, "lastTimestamp", str_of(now));
     json_set_i64(&b, event, "count", 1);
+    json_write_mut(event, out);
+}
 
-    AUTO_BUF text = { 0 };
-    json_write_mut(event, &text);
-    return store_create(r->store, &event_kind, home, buf_str(&text), NULL, err);
+static void write_event(struct recorder *r, struct str home, struct str json)
+{
+    struct err err = { 0 };
+    if (store_create(r->store, &event_kind, home, json, NULL, &err) < 0 && err.kind != ERR_EXISTS &&
+        err.kind != ERR_CANCELLED)
+        log_warn(r->log, "cannot write an event", LOG_STR("namespace", home), LOG_ERR(&err));
+}
+
+/* --- in a thread of its own --- */
+
+/* With the lock. */
+static struct waiting_event *take_waiting(struct recorder *r)
+{
+    struct waiting_event *event = r->first;
+    if (!event)
+        return NULL;
+    r->first = event->next;
+    r->last = r->first ? r->last : &r->first;
+    r->waiting_count--;
+    return event;
+}
+
+static void *write_events(void *ctx)
+{
+    struct recorder *r = ctx;
+    pthread_mutex_lock(&r->lock);
+    for (;;) {
+        struct waiting_event *event = take_waiting(r);
+        if (!event && r->stopping)
+            break;
+        if (!event) {
+            clock_wait(r->clock, &r->woken, &r->lock, INT64_MAX);
+            continue;
+        }
+        uint32_t dropped = r->dropped_count;
+        r->dropped_count = 0;
+        pthread_mutex_unlock(&r->lock);
+        if (dropped)
+            log_warn(r->log, "more events than the API server takes: some were dropped",
+                     LOG_INT("dropped", dropped));
+        write_event(r, event->home, event->json);
+        free(event);
+        pthread_mutex_lock(&r->lock);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+int recorder_start(struct recorder *r, struct err *err)
+{
+    KV_ASSERT(!r->started);
+    r->started = thread_start(&r->writer, "events", write_events, r, err) == 0;
+    return r->started ? 0 : -1;
+}
+
+void recorder_stop(struct recorder *r)
+{
+    if (!r->started)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->stopping = true;
+    pthread_cond_signal(&r->woken);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->writer, NULL);
+    r->started = false;
+}
+
+static void enqueue(struct recorder *r, struct str home, struct str json)
+{
+    struct waiting_event *event = kv_malloc(sizeof *event + home.len + json.len);
+    char *text = (char *)(event + 1);
+    memcpy(text, home.p, home.len);
+    memcpy(text + home.len, json.p, json.len);
+    *event =
+        (struct waiting_event){ .home = { text, home.len }, .json = { text + home.len, json.len } };
+    pthread_mutex_lock(&r->lock);
+    struct waiting_event *oldest = r->waiting_count >= WAITING_MAX ? take_waiting(r) : NULL;
+    r->dropped_count += oldest != NULL;
+    *r->last = event;
+    r->last = &event->next;
+    r->waiting_count++;
+    pthread_cond_signal(&r->woken);
+    pthread_mutex_unlock(&r->lock);
+    free(oldest);
 }
 
 void recorder_publish(struct recorder *r, const struct notice *notice)
 {
     uint64_t hash = notice_hash(r, notice);
-    struct err err = { 0 };
-
+    AUTO_BUF json = { 0 };
     if (!should_say(r, notice, hash))
         return;
-    if (write_event(r, notice, hash, &err) < 0 && err.kind != ERR_EXISTS)
-        log_warn(r->log, "cannot write an event", LOG_Z("reason", notice->reason),
-                 LOG_Z("kind", notice->about->kind->name),
-                 LOG_STR("name", notice->about->meta.name), LOG_ERR(&err));
+    event_json(r, notice, hash, &json);
+    if (r->started)
+        enqueue(r, home_of(notice), buf_str(&json));
+    else
+        write_event(r, home_of(notice), buf_str(&json));
 }
 
 void recorder_say(struct recorder *r, const struct object *about, bool warning, const char *reason,

@@ -5,6 +5,9 @@
  *
  * The same notice about the same object is written once per `quiet_ns`. A notice that cannot be written
  * is logged and forgotten: events are for people, nothing depends on them.
+ *
+ * In a program a thread of its own writes them, so that no reconciler waits for an API server to have
+ * taken down what it did: recorder_start. Without it, as in a simulation, publishing writes.
  */
 #pragma once
 
@@ -26,6 +29,8 @@ struct recorder *recorder_new(const struct store *store, const struct clock *clo
                               struct log *maybe_log, uint64_t seed);
 void recorder_free(struct recorder *r);
 KV_AUTO_TYPE(recorder, recorder_free)
+int recorder_start(struct recorder *r, struct err *err); /* ERR_UNAVAILABLE: no thread */
+void recorder_stop(struct recorder *r); /* what was published is written first; free does it, too */
 void recorder_publish(struct recorder *r, const struct notice *notice);
 /* The same, with the message printed. */
 void recorder_say(struct recorder *r, const struct object *about, bool warning, const char *reason,

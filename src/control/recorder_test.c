@@ -169,3 +169,60 @@ TEST(what_cannot_be_written_is_forgotten)
     recorder_say(s->r, pod, true, "Evicted", "x");
     EXPECT_EQ(event_count(s), 0);
 }
+
+/* --- in a thread of its own --- */
+
+/* The scene's store, whose creations wait for the gate. */
+struct gated {
+    const struct store *inner;
+    pthread_mutex_t gate;
+};
+
+static int gated_create(void *ctx, const struct kind *kind, struct str namespace_, struct str json,
+                        const struct object **out, struct err *err)
+{
+    struct gated *g = ctx;
+    pthread_mutex_lock(&g->gate);
+    pthread_mutex_unlock(&g->gate);
+    return store_create(g->inner, kind, namespace_, json, out, err);
+}
+
+TEST(with_a_thread_of_its_own_nobody_waits_for_the_store_and_everything_is_written_by_the_end)
+{
+    AUTO(scene) s = scene_new();
+    struct gated g = { s->w->store, PTHREAD_MUTEX_INITIALIZER };
+    const struct store_ops ops = { .create = gated_create };
+    const struct store slow = { &ops, &g };
+    struct recorder *r = recorder_new(&slow, virtual_clock_port(s->w->time), NULL, 1);
+    struct err err = { 0 };
+    EXPECT_OK(recorder_start(r, &err), err);
+
+    pthread_mutex_lock(&g.gate);
+    for (int i = 0; i < 50; i++)
+        recorder_say(r, s->pod, true, "FailedScheduling", "for the reason %d", i);
+    EXPECT_EQ(event_count(s), 0);
+    pthread_mutex_unlock(&g.gate);
+    recorder_stop(r);
+    EXPECT_EQ(event_count(s), 50);
+    recorder_free(r);
+}
+
+TEST(of_a_flood_that_the_store_cannot_take_the_oldest_are_dropped)
+{
+    AUTO(scene) s = scene_new();
+    struct gated g = { s->w->store, PTHREAD_MUTEX_INITIALIZER };
+    const struct store_ops ops = { .create = gated_create };
+    const struct store slow = { &ops, &g };
+    struct recorder *r = recorder_new(&slow, virtual_clock_port(s->w->time), NULL, 1);
+    struct err err = { 0 };
+    EXPECT_OK(recorder_start(r, &err), err);
+
+    pthread_mutex_lock(&g.gate);
+    for (int i = 0; i < 3000; i++)
+        recorder_say(r, s->pod, true, "FailedScheduling", "for the reason %d", i);
+    pthread_mutex_unlock(&g.gate);
+    recorder_free(r);
+    size_t written = event_count(s);
+    /* One may have been on its way already. */
+    EXPECT_TRUE(written == 2000 || written == 2001);
+}

@@ -253,19 +253,21 @@ static void format_gates(const struct control_settings *s, struct buf *out)
 /* --- the table --- */
 
 const struct control_setting control_setting_table[] = {
-    { "batch-idle-duration", "DURATION", "Plan once no new pod has come for so long." },
-    { "batch-max-duration", "DURATION", "Plan after so long even if pods keep coming." },
-    { "preference-policy", "Respect|Ignore", "Whether preferences of pods count." },
-    { "min-values-policy", "Strict|BestEffort", "Whether minValues may be given up." },
+    { "batch-idle-duration", "DURATION", "Plan once no new pod has come for so long.", true },
+    { "batch-max-duration", "DURATION", "Plan after so long even if pods keep coming.", true },
+    { "preference-policy", "Respect|Ignore", "Whether preferences of pods count.", true },
+    { "min-values-policy", "Strict|BestEffort", "Whether minValues may be given up.", true },
     { "registration-health-policy", "first-success|window",
-      "How NodeRegistrationHealthy is judged for pools that do not say." },
-    { "registration-health-window", "COUNT", "With window: how many results are remembered." },
-    { "registration-health-threshold", "COUNT", "With window: so many failures are unhealthy." },
+      "How NodeRegistrationHealthy is judged for pools that do not say.", false },
+    { "registration-health-window", "COUNT", "With window: how many results are remembered.",
+      false },
+    { "registration-health-threshold", "COUNT", "With window: so many failures are unhealthy.",
+      false },
     { "registration-cooldown", "DURATION",
-      "First wait before a pool whose nodes do not join is tried again; 0s: no wait." },
-    { "feature-gates", "NAME=BOOL,...", "Optional features: NodeRepair, NodeOverlay." },
-    { "plan-effort", "auto|STEPS", "Work spent on making a plan cheaper." },
-    { "threads", "COUNT", "Threads of one controller, at most." },
+      "First wait before a pool whose nodes do not join is tried again; 0s: no wait.", false },
+    { "feature-gates", "NAME=BOOL,...", "Optional features: NodeRepair, NodeOverlay.", true },
+    { "plan-effort", "auto|STEPS", "Work spent on making a plan cheaper.", false },
+    { "threads", "COUNT", "Threads of one controller, at most.", false },
 };
 const uint32_t control_setting_count = KV_COUNT_OF(control_setting_table);
 
@@ -317,4 +319,44 @@ void control_setting_format(const struct control_settings *settings, uint32_t ix
 {
     KV_ASSERT(ix < control_setting_count);
     readers[ix].format(settings, out);
+}
+
+/* --- what only upstream has --- */
+
+const struct karpenter_only_setting karpenter_only_table[] = {
+    { "karpenter-service", NULL, "no service of its own is needed" },
+    { "memory-limit", NULL, "there is no garbage collector to be told of it" },
+    { "cpu-requests", NULL, "--threads says how much is done at once" },
+    { "enable-profiling", "false|0|f", "there is no profile to be asked for; perf shows one" },
+    { "disable-controller-warmup", "true|1|t", "a replica that does not lead reads nothing" },
+    { "disable-cluster-state-observability", "false|0|f",
+      "metrics of the cluster's state are always there" },
+    { "log-output-paths", "stdout|stderr", "the log is written to stderr" },
+    { "log-error-output-paths", "stdout|stderr", "the log is written to stderr" },
+    { "ignore-dra-requests", "true|1|t",
+      "no node is launched for pods with resource claims (dynamic resource allocation)" },
+    { "scheduler-config", "", "only what pods say of their topology spread counts" },
+};
+const uint32_t karpenter_only_count = KV_COUNT_OF(karpenter_only_table);
+
+int karpenter_only_check(uint32_t ix, struct str value, struct err *err)
+{
+    KV_ASSERT(ix < karpenter_only_count);
+    const struct karpenter_only_setting *setting = &karpenter_only_table[ix];
+    if (!setting->fits || !value.len)
+        return 0;
+    struct str rest = str_of(setting->fits), word;
+    for (bool more = true; more;) {
+        more = str_cut(rest, '|', &word, &rest);
+        if (str_eq(word, value))
+            return 0;
+    }
+    return err_set(err, ERR_INVALID, "%s %s is not for karve: %s", setting->name, STR_SHOWN(value),
+                   setting->instead);
+}
+
+void control_variable(const char *name, struct buf *out)
+{
+    for (; *name; name++)
+        buf_addc(out, *name == '-' ? '_' : (char)(*name & ~0x20));
 }

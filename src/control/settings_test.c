@@ -84,3 +84,57 @@ TEST(gates_of_upstream_may_ask_for_what_karve_does_anyway)
                   "ReservedCapacity=true,StaticCapacity=false,CapacityBuffer=false", &err),
               err);
 }
+
+TEST(variables_have_the_names_that_upstream_reads)
+{
+    AUTO_BUF name = { 0 };
+    control_variable("batch-idle-duration", &name);
+    EXPECT_STR(buf_str(&name), "BATCH_IDLE_DURATION");
+    uint32_t shared = 0;
+    for (uint32_t i = 0; i < control_setting_count; i++)
+        shared += control_setting_table[i].karpenter;
+    EXPECT_EQ(shared, 5);
+}
+
+TEST(what_only_upstream_has_may_ask_for_what_karve_does_anyway)
+{
+    static const struct {
+        const char *name, *value;
+        bool fits;
+    } cases[] = {
+        { "karpenter-service", "karpenter", true },
+        { "memory-limit", "1073741824", true },
+        { "cpu-requests", "500", true },
+        { "enable-profiling", "false", true },
+        { "enable-profiling", "true", false },
+        { "disable-controller-warmup", "true", true },
+        { "disable-controller-warmup", "false", false },
+        { "log-output-paths", "stdout", true },
+        { "log-output-paths", "/var/log/karpenter", false },
+        { "ignore-dra-requests", "true", true },
+        { "ignore-dra-requests", "false", false },
+        { "scheduler-config", "", true },
+        { "scheduler-config", "podTopologySpread: {}", false },
+    };
+    for (size_t i = 0; i < KV_COUNT_OF(cases); i++) {
+        uint32_t ix = 0;
+        struct err err = { 0 };
+        while (ix < karpenter_only_count &&
+               strcmp(karpenter_only_table[ix].name, cases[i].name) != 0)
+            ix++;
+        EXPECT_TRUE(ix < karpenter_only_count);
+        if (cases[i].fits)
+            EXPECT_OK(karpenter_only_check(ix, str_of(cases[i].value), &err), err);
+        else
+            EXPECT_ERR(karpenter_only_check(ix, str_of(cases[i].value), &err), err, ERR_INVALID);
+    }
+}
+
+TEST(no_setting_is_in_both_tables)
+{
+    for (uint32_t i = 0; i < karpenter_only_count; i++) {
+        struct control_settings s = control_settings_default;
+        struct err err = { 0 };
+        EXPECT_ERR(set(&s, karpenter_only_table[i].name, "1", &err), err, ERR_NOT_FOUND);
+    }
+}
