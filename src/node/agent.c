@@ -80,7 +80,10 @@ void agent_deliver(struct agent *agent, enum pod_source source, const struct nod
 
 static void on_manifests(void *ctx, const struct node_pod *const *pods, uint32_t count)
 {
-    agent_deliver(ctx, POD_FROM_FILE, pods, count);
+    struct agent *agent = ctx;
+    agent_deliver(agent, POD_FROM_FILE, pods, count);
+    if (agent->opts.static_pods)
+        agent->opts.static_pods(agent->opts.ctx, pods, count);
 }
 
 /* --- the loop --- */
@@ -101,14 +104,25 @@ static bool is_wanted(const struct agent *agent, struct str uid)
     return false;
 }
 
-/* End what only the runtime knows, of our own. */
-static void end_orphans(struct agent *agent)
+static bool has_namesake(const struct agent_pods *pods, const struct runtime_status *status)
+{
+    for (uint32_t i = 0; i < pods->count; i++)
+        if (str_eq(pods->items[i]->name, status->name) &&
+            str_eq(pods->items[i]->namespace_, status->namespace_))
+            return true;
+    return false;
+}
+
+/* End what only the runtime knows, of our own. Of `maybe_namesakes` alone, if given: those whose name is
+ * a wanted pod's. */
+static void end_orphans(struct agent *agent, const struct agent_pods *maybe_namesakes)
 {
     struct pod_cache_all all = pod_cache_all(agent->cache);
     for (uint32_t i = 0; i < all.count; i++) {
         const struct runtime_status *status = all.items[i];
         if (!runtime_status_running(status) || pod_workers_knows(agent->workers, status->uid) ||
-            is_wanted(agent, status->uid))
+            is_wanted(agent, status->uid) ||
+            (maybe_namesakes && !has_namesake(maybe_namesakes, status)))
             continue;
         if (runtime_status_ours(status))
             pod_workers_kill_runtime(agent->workers, status);
@@ -135,12 +149,14 @@ static void housekeeping(struct agent *agent)
         for (uint32_t j = 0; j < agent->pods[i].count; j++)
             if (!pod_workers_knows(agent->workers, agent->pods[i].items[j]->uid))
                 pod_workers_update(agent->workers, agent->pods[i].items[j], true);
-    end_orphans(agent);
+    end_orphans(agent, NULL);
     if (!atomic_exchange(&agent->may_collect, true) || forgotten)
         agent_collect_soon(agent);
 }
 
-/* A new set of a source's: first what is gone, so that its successor of the same name waits for it. */
+/* A new set of a source's: first what is gone, so that its successor of the same name waits for it. Of a
+ * manifest that was edited while we were away the runtime alone knows the predecessor. Static pods do
+ * not wait for an API server, so until it was heard only their own namesakes are ended. */
 static void take_pods(struct agent *agent, enum pod_source source, struct agent_pods *next)
 {
     struct agent_pods before = agent->pods[source];
@@ -149,10 +165,12 @@ static void take_pods(struct agent *agent, enum pod_source source, struct agent_
             pod_workers_kill(agent->workers, before.items[i]->uid, (struct maybe_int){ 0 });
     agent->pods[source] = *next;
     agent->seen[source] = true;
-    if (!agent->sources_seen && agent->seen[POD_FROM_FILE] && agent->seen[POD_FROM_API]) {
-        agent->sources_seen = true;
-        end_orphans(
-            agent); /* before its successor starts: of a manifest edited while we were away */
+    if (!agent->sources_seen) {
+        agent->sources_seen = agent->seen[POD_FROM_FILE] && agent->seen[POD_FROM_API];
+        if (agent->sources_seen)
+            end_orphans(agent, NULL);
+        else if (source == POD_FROM_FILE)
+            end_orphans(agent, next);
     }
     for (uint32_t i = 0; i < next->count; i++)
         pod_workers_update(agent->workers, next->items[i],
@@ -277,6 +295,14 @@ static struct str_list host_addresses(struct arena *arena)
     return (struct str_list){ ips, count };
 }
 
+static struct str_list strs_copy(struct arena *arena, struct str_list list)
+{
+    struct str *items = arena_array(arena, struct str, list.count);
+    for (uint32_t i = 0; i < list.count; i++)
+        items[i] = arena_str(arena, list.items[i]);
+    return (struct str_list){ items, list.count };
+}
+
 static struct str node_name_of(struct agent *agent)
 {
     char host[256] = "localhost";
@@ -305,10 +331,14 @@ static void learn_facts(struct agent *agent)
     const struct agent_options *opts = &agent->opts;
     agent->facts = (struct node_facts){
         .node_name = node_name_of(agent),
-        .node_ips = host_addresses(&agent->arena),
+        .node_ips = opts->node_ips.count ? strs_copy(&agent->arena, opts->node_ips)
+                                         : host_addresses(&agent->arena),
         .root = text_or(agent, opts->root, "/var/lib/karve"),
         .log_root = text_or(agent, opts->log_root, "/var/log/pods"),
         .container_log_root = text_or(agent, opts->container_log_root, "/var/log/containers"),
+        .dns_servers = strs_copy(&agent->arena, opts->dns_servers),
+        .dns_domain = text_or(agent, opts->dns_domain, ""),
+        .allocatable = opts->allocatable,
         .memory_bytes = memory_of_host(),
     };
 }
@@ -434,6 +464,7 @@ void agent_stop(struct agent *agent)
     pthread_mutex_destroy(&agent->lock);
     pthread_cond_destroy(&agent->changed);
     arena_done(&agent->arena);
+    free(agent->runtime_version);
     free(agent);
 }
 
@@ -445,4 +476,16 @@ struct pod_cache *agent_cache(struct agent *agent)
 struct event_hub *agent_events(struct agent *agent)
 {
     return agent->hub;
+}
+
+const struct node_facts *agent_facts(const struct agent *agent)
+{
+    return &agent->facts;
+}
+
+void agent_runtime_version(struct agent *agent, struct buf *out)
+{
+    pthread_mutex_lock(&agent->lock);
+    buf_addz(out, agent->runtime_version ? agent->runtime_version : "");
+    pthread_mutex_unlock(&agent->lock);
 }

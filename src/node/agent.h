@@ -16,18 +16,25 @@ struct agent_options {
     const char *node_name;                     /* NULL: the host's name, in lower case */
     const char *root;                          /* NULL: /var/lib/karve */
     const char *log_root, *container_log_root; /* NULL: /var/log/pods, /var/log/containers */
+    struct str_list
+        node_ips; /* one of each family; none: those that the host reaches others from */
+    struct str_list dns_servers;  /* of the cluster; none: pods have the host's */
+    const char *dns_domain;       /* of the cluster; NULL: none */
+    struct resources allocatable; /* what a container without a limit may see as its limit */
     bool run_pods, no_hints;
     enum { CGROUP_ASK, CGROUP_FS, CGROUP_SYSTEMD } cgroup_driver; /* ASK: what the runtime says */
     int64_t relist_period_ns;                                     /* 0: 1 s */
     int64_t backoff_initial_ns, backoff_max_ns; /* of restarts and pulls; 0: 10 s and 300 s */
     int64_t retry_ns;                           /* after a failed sync; 0: 10 s */
     uint64_t seed;
-    /* The seam to an API server: its pods come by agent_deliver, and nothing is ended before they
-     * have come once; statuses and events go to these. All may be left out. */
+    /* The seam to an API server (node/node_api.h): its pods come by agent_deliver, and nothing is
+     * ended before they have come once; statuses and events go to these, and each new set of static
+     * pods. All may be left out. */
     bool api;
     struct object_source objects;
     status_told_fn *status;
     pod_event_told_fn *event;
+    void (*static_pods)(void *ctx, const struct node_pod *const *pods, uint32_t count);
     void *ctx;
     const struct clock *clock;
     struct log *log;
@@ -45,6 +52,11 @@ void agent_deliver(struct agent *agent, enum pod_source source, const struct nod
 struct pod_cache *agent_cache(struct agent *agent);
 struct event_hub *agent_events(struct agent *agent);
 bool agent_healthy(struct agent *agent, struct err *why);
+/* The same, and pods get a network: the node may be given pods. */
+bool agent_ready(struct agent *agent, struct err *why);
+const struct node_facts *agent_facts(const struct agent *agent); /* lives as long as it */
+/* "containerd://1.7.24", added to `out`; nothing before the runtime has said so. */
+void agent_runtime_version(struct agent *agent, struct buf *out);
 
 /* The local API's answers. */
 void agent_pods_json(struct agent *agent, struct buf *out);

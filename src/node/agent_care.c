@@ -85,6 +85,26 @@ static bool learn_cgroup_driver(struct agent *agent)
     return true;
 }
 
+/* Asked with each status: a runtime is upgraded under a running agent. */
+static void learn_version(struct agent *agent)
+{
+    AUTO_ARENA arena = { 0 };
+    AUTO_BUF text = { 0 };
+    struct err err;
+    Cri__VersionRequest request = CRI__VERSION_REQUEST__INIT;
+    Cri__VersionResponse *reply;
+    if (cri_call_within(agent->cri, CRI_VERSION, &request, STATUS_POLL_NS, agent->care_calls,
+                        &arena, &reply, &err) < 0)
+        return;
+    buf_add_utf8(&text, str_of(reply->runtime_name));
+    buf_addz(&text, "://");
+    buf_add_utf8(&text, str_of(reply->runtime_version));
+    pthread_mutex_lock(&agent->lock);
+    free(agent->runtime_version);
+    agent->runtime_version = buf_take(&text);
+    pthread_mutex_unlock(&agent->lock);
+}
+
 static void poll_status(struct agent *agent)
 {
     AUTO_ARENA arena = { 0 };
@@ -98,6 +118,7 @@ static void poll_status(struct agent *agent)
         log_warn(agent->opts.log, "the runtime does not tell its status", LOG_ERR(&err));
         return;
     }
+    learn_version(agent);
     bool runtime = false, network = false;
     for (size_t i = 0; reply->status && i < reply->status->n_conditions; i++) {
         const Cri__RuntimeCondition *condition = reply->status->conditions[i];
@@ -137,6 +158,17 @@ bool agent_healthy(struct agent *agent, struct err *why)
     }
     if (!atomic_load(&agent->runtime_ready)) {
         err_set(why, ERR_UNAVAILABLE, "the runtime says that it is not ready");
+        return false;
+    }
+    return true;
+}
+
+bool agent_ready(struct agent *agent, struct err *why)
+{
+    if (!agent_healthy(agent, why))
+        return false;
+    if (!agent_network_ready(agent)) {
+        err_set(why, ERR_UNAVAILABLE, "container runtime network not ready");
         return false;
     }
     return true;

@@ -52,6 +52,7 @@ struct agent {
     pthread_mutex_t lock; /* guards what follows, up to the loop's own */
     pthread_cond_t changed;
     bool woken, stopping;
+    char *runtime_version;                    /* NULL: not known yet */
     struct agent_pods next[POD_SOURCE_COUNT]; /* the newest set of each source, not yet taken */
     bool has_next[POD_SOURCE_COUNT];
 

@@ -20,6 +20,8 @@ struct rig {
     bool observer, api;
     status_told_fn *status;
     void *ctx;
+    void (*wire)(void *ctx, struct agent_options *options); /* NULL: they stay as they are */
+    void *wire_ctx;
 };
 
 static inline void rig_agent_start(struct rig *rig)
@@ -49,6 +51,8 @@ static inline void rig_agent_start(struct rig *rig)
                                      .ctx = rig->ctx,
                                      .clock = clock_real(),
                                      .metrics = rig->metrics };
+    if (rig->wire)
+        rig->wire(rig->wire_ctx, &options);
     EXPECT_OK(agent_start(options, &rig->agent, &err), err);
 }
 

@@ -1,6 +1,6 @@
-/* The environment of a container, as Kubernetes computes it: envFrom first, then env, each in its
- * order; a later value takes the place of an earlier one. $(NAME) in a value means what is known by
- * then.
+/* The environment of a container, as Kubernetes computes it: where the API server is, then envFrom,
+ * then env, each in its order; a later value takes the place of an earlier one. $(NAME) in a value
+ * means what is known by then.
  */
 #include "node/configs_inner.h"
 
@@ -189,11 +189,55 @@ static int add_variable(struct environment *e, const struct env_var *var)
     KV_UNREACHABLE();
 }
 
+/* --- the API server --- */
+
+/* KUBERNETES_SERVICE_HOST and its kin: what clients inside pods find the API server by. Of other
+ * services DNS tells. */
+static int add_service(struct environment *e, const json_val *spec)
+{
+    struct str ip = json_str(json_get(spec, STR("clusterIP")));
+    const json_val *ports = json_get(spec, STR("ports"));
+    const json_val *first = json_at(ports, 0);
+    int64_t port;
+    if (!ip.len || str_eqz(ip, "None") || !json_i64(json_get(first, STR("port")), &port))
+        return 0;
+    struct str number = arena_strf(e->arena, "%lld", (long long)port);
+    bool six = str_find(ip, ':') >= 0;
+    struct str url = arena_strf(e->arena, six ? "tcp://[%.*s]:%lld" : "tcp://%.*s:%lld",
+                                STR_ARG(ip), (long long)port);
+    struct str linked = arena_strf(e->arena, "KUBERNETES_PORT_%lld_TCP", (long long)port);
+    struct str name = json_str(json_get(first, STR("name")));
+    if (str_eqz(name, "https") && set_variable(e, STR("KUBERNETES_SERVICE_PORT_HTTPS"), number) < 0)
+        return -1;
+    if (set_variable(e, STR("KUBERNETES_SERVICE_HOST"), ip) < 0 ||
+        set_variable(e, STR("KUBERNETES_SERVICE_PORT"), number) < 0 ||
+        set_variable(e, STR("KUBERNETES_PORT"), url) < 0 || set_variable(e, linked, url) < 0 ||
+        set_variable(e, arena_strf(e->arena, "%s_PROTO", linked.p), STR("tcp")) < 0 ||
+        set_variable(e, arena_strf(e->arena, "%s_PORT", linked.p), number) < 0)
+        return -1;
+    return set_variable(e, arena_strf(e->arena, "%s_ADDR", linked.p), ip);
+}
+
+static int add_api_server(struct environment *e)
+{
+    const struct object_source *objects = e->input->objects;
+    struct doc service = { 0 };
+    if (!objects->service || node_pod_is_static(e->input->pod))
+        return 0; /* a static pod needs no API server to start */
+    if (objects->service(objects->ctx, STR("default"), STR("kubernetes"), &service, e->err) < 0)
+        return e->err->kind == ERR_NOT_FOUND ? 0 : err_wrap(e->err, "service kubernetes");
+    int rc = add_service(e, json_get(service.root, STR("spec")));
+    doc_done(&service);
+    return rc;
+}
+
 int container_env(struct arena *arena, const struct container_config_input *input,
                   struct entries *out, struct err *err)
 {
     struct environment e = { arena, input, out, 0, err };
     const struct node_container *container = input->container;
+    if (add_api_server(&e) < 0)
+        return -1;
     for (uint32_t i = 0; i < container->env_from.count; i++) {
         if (add_from(&e, &container->env_from.items[i]) < 0)
             return err_wrap(err, "envFrom");

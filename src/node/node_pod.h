@@ -23,7 +23,7 @@ enum handler_kind {
     HANDLER_SLEEP
 };
 
-struct http_header {
+struct handler_header {
     struct str name, value;
 };
 
@@ -32,7 +32,7 @@ struct handler {
     struct str_list command; /* exec */
     struct str host, path;   /* http; host also of tcp. Empty host: the pod's address */
     bool https;
-    LIST(struct http_header) headers;
+    LIST(struct handler_header) headers;
     struct str port_name; /* empty: `port` is it */
     int64_t port;
     struct str service; /* grpc */

@@ -2,13 +2,14 @@
  * over the one struct handler, and which kind it is shows in the JSON. */
 #include "node/node_pod_inner.h"
 
-#define T struct http_header
+#define T struct handler_header
 static const struct field header_fields[] = {
     FIELD(STR, name, "name", NULL),
     FIELD(STR, value, "value", NULL),
 };
 #undef T
-static const struct schema header_schema = SCHEMA("HTTPHeader", struct http_header, header_fields);
+static const struct schema header_schema =
+    SCHEMA("HTTPHeader", struct handler_header, header_fields);
 
 /* Ports, names or numbers, are settled. */
 #define T struct handler

@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "base/thread.h"
 #include "base/vec.h"
+#include "net/http.h"
 #include "node/prober_attempt.h"
 
 #include <poll.h>
@@ -74,6 +75,7 @@ struct prober {
     VEC(struct flight) flights; /* these are the thread's */
     VEC(struct pollfd) fds;
     uint64_t flight_number;
+    struct http *maybe_tls; /* for HTTPS probes, once there is one */
 
     pthread_t thread;
     bool started;
@@ -310,6 +312,7 @@ static void launch(struct prober *p, struct watched *w, enum probe_kind kind, in
         .container_id = str_of(w->id),
         .ip = str_of(w->pod->ip),
         .timeout_ns = probe->timeout_s * NS_PER_S,
+        .tls = &p->maybe_tls,
         .wake = wake,
         .ctx = p,
     };
@@ -542,6 +545,7 @@ void prober_free(struct prober *p)
     prober_stop(p);
     vec_each(&p->flights, struct flight, flight)
         flight_done(flight);
+    http_free(p->maybe_tls);
     vec_done(&p->flights);
     vec_done(&p->fds);
     str_table_each(&p->pods, slot)
@@ -571,6 +575,7 @@ int handler_run(struct cri *cri, const struct clock *clock, const struct handler
     int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (bell < 0)
         return err_set(err, ERR_UNAVAILABLE, "the system gives no eventfd");
+    struct http *tls = NULL; /* hooks are rare: none is kept */
     struct attempt *attempt = attempt_start((struct attempt_options){
         .cri = cri,
         .clock = clock,
@@ -580,6 +585,7 @@ int handler_run(struct cri *cri, const struct clock *clock, const struct handler
         .ip = pod_ip,
         .timeout_ns = timeout_ns,
         .any_answer = true,
+        .tls = &tls,
         .wake = ring,
         .ctx = &bell,
     });
@@ -598,6 +604,7 @@ int handler_run(struct cri *cri, const struct clock *clock, const struct handler
     else if (attempt_verdict(attempt) != PROBE_SUCCESS)
         status = err_set(err, attempt_error(attempt)->kind, "%s", attempt_error(attempt)->text);
     attempt_free(attempt); /* nobody rings after this */
+    http_free(tls);
     close(bell);
     return status;
 }

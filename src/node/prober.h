@@ -1,10 +1,10 @@
 /* node/prober.h - liveness, readiness and startup probes of every running container.
  *
- * One thread keeps all probes: HTTP and TCP on non-blocking sockets, exec as calls in flight. A
+ * One thread keeps all probes: HTTP and TCP on non-blocking sockets, exec and HTTPS as calls in flight. A
  * probe that is due while its last attempt still runs waits for it; an attempt ends at its timeout. Verdicts
  * are kept by container id, so that a new instance starts anew.
  *
- * HTTPS and gRPC probes cannot be tried by this agent: each attempt is told in the log and counted as
+ * gRPC probes cannot be tried by this agent: each attempt is told in the log and counted as
  * "unknown", and changes no verdict. Such a container is never killed for it, and never ready.
  */
 #pragma once

@@ -4,15 +4,20 @@
  *     sleep:      SLEEP ---------------------------------------------> ENDED
  *     tcp:        [LOOKUP ->] CONNECT -------------------------------> ENDED
  *     http:       [LOOKUP ->] CONNECT -> SEND -> READ ---------------> ENDED
- *                                 ^------ redirect to the same host --'
+ *     https:      TLS -----------------------------------------------> ENDED
+ *                 ^------------ redirect to the same host ----------'
  *
  * Failure is for what the container did: refused, answered wrongly, not in time. What we could not
  * even try is unknown, and a probe forgets it: a container must not be killed because its agent, or the
- * runtime, is in trouble. So also for TLS and gRPC, which need a library that this agent does not
- * have: with such a probe a container never becomes ready, and is never killed.
+ * runtime, is in trouble. So also for gRPC, which this agent does not speak: with such a probe a
+ * container never becomes ready, and is never killed.
  *
- * Of an answer only the head counts. As kubelets do, redirects are followed on the same host, at most
- * HOPS_MAX of them; one that leads elsewhere is an answer like any other, and a good one.
+ * Of an answer only the head counts. As kubelets do, redirects are followed on the same host, also
+ * between http and https, at most HOPS_MAX of them; one that leads elsewhere is an answer like any
+ * other, and a good one. Certificates are not verified: pods make them up.
+ *
+ * What is in the clear is done here, on a socket that costs nothing. TLS is net/http's, whose library
+ * takes megabytes: its client is made for the first attempt that needs it.
  */
 #include "node/prober_attempt.h"
 
@@ -23,6 +28,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,7 +38,7 @@
 #define RUNTIME_SLACK_NS ((int64_t)5 * 1000000000) /* to end a command that ran out of time */
 #define NS_PER_S ((int64_t)1000000000)
 
-enum attempt_state { LOOKUP, CONNECT, SEND, READ, EXEC, SLEEP, ENDED };
+enum attempt_state { LOOKUP, CONNECT, SEND, READ, TLS, EXEC, SLEEP, ENDED };
 
 struct attempt {
     struct attempt_options opts; /* handler, container and texts only during the start */
@@ -45,12 +51,13 @@ struct attempt {
     struct cri_pending *exec;
     /* http and tcp */
     struct lookup *lookup;
-    struct str host; /* as it was named; in `text` */
-    uint16_t port;
-    int fd; /* -1: none */
+    struct probe_target to; /* in `text`; the host as it was named */
+    int fd;                 /* -1: none */
     uint32_t hops;
     struct probe_request http; /* in `text` */
     struct arena text;
+    struct http_call *maybe_call; /* of TLS */
+    atomic_bool has_head;         /* or has failed */
     struct buf request, answer;
     size_t sent;
 };
@@ -67,11 +74,13 @@ static void end(struct attempt *a, enum probe_verdict verdict)
 #define FAILED(a, ...) END_WITH(a, PROBE_FAILURE, ERR_UNAVAILABLE, __VA_ARGS__)
 #define NOT_TRIED(a, kind, ...) END_WITH(a, PROBE_UNKNOWN, kind, __VA_ARGS__)
 
-static void close_socket(struct attempt *a)
+static void close_connection(struct attempt *a)
 {
     if (a->fd >= 0)
         close(a->fd);
     a->fd = -1;
+    http_call_free(a->maybe_call);
+    a->maybe_call = NULL;
 }
 
 /* --- commands --- */
@@ -127,10 +136,10 @@ static void begin_connect(struct attempt *a, const struct sockaddr_storage *addr
     struct sockaddr_storage to = *address;
     socklen_t len;
     if (to.ss_family == AF_INET6) {
-        ((struct sockaddr_in6 *)&to)->sin6_port = htons(a->port);
+        ((struct sockaddr_in6 *)&to)->sin6_port = htons(a->to.port);
         len = sizeof(struct sockaddr_in6);
     } else {
-        ((struct sockaddr_in *)&to)->sin_port = htons(a->port);
+        ((struct sockaddr_in *)&to)->sin_port = htons(a->to.port);
         len = sizeof(struct sockaddr_in);
     }
     a->fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -140,14 +149,14 @@ static void begin_connect(struct attempt *a, const struct sockaddr_storage *addr
     }
     a->state = CONNECT;
     if (connect(a->fd, (struct sockaddr *)&to, len) < 0 && errno != EINPROGRESS && errno != EINTR)
-        FAILED(a, "%.*s port %u: %s", STR_ARG(a->host), a->port, strerror(errno));
+        FAILED(a, "%.*s port %u: %s", STR_ARG(a->to.host), a->to.port, strerror(errno));
 }
 
 static void find_address(struct attempt *a)
 {
     struct sockaddr_storage address = { 0 };
-    const char *host = a->host.p;
-    if (str_eqz(a->host, "localhost"))
+    const char *host = a->to.host.p;
+    if (str_eqz(a->to.host, "localhost"))
         host = "127.0.0.1";
     if (inet_pton(AF_INET, host, &((struct sockaddr_in *)&address)->sin_addr) == 1) {
         address.ss_family = AF_INET;
@@ -175,7 +184,7 @@ static void step_lookup(struct attempt *a)
         begin_connect(a, &address);
         return;
     case LOOKUP_FAILED:
-        FAILED(a, "no address is known for %s", STR_SHOWN(a->host));
+        FAILED(a, "no address is known for %s", STR_SHOWN(a->to.host));
         return;
     }
     KV_UNREACHABLE();
@@ -183,33 +192,61 @@ static void step_lookup(struct attempt *a)
 
 /* --- HTTP --- */
 
-static void write_request(struct attempt *a)
+static void on_head(void *ctx)
 {
+    struct attempt *a = ctx;
+    atomic_store(&a->has_head, true);
+    a->opts.wake(a->opts.ctx);
+}
+
+static void start_tls(struct attempt *a)
+{
+    struct str url = probe_url(&a->text, &a->to);
+    if (!url.p) {
+        NOT_TRIED(a, ERR_INVALID, "%s is no host", STR_SHOWN(a->to.host));
+        return;
+    }
+    struct http_options options = { .proxy = "", .tls = { .insecure = true }, .http1 = true };
+    if (!*a->opts.tls && http_new(options, a->opts.tls, &a->err) < 0) {
+        end(a, PROBE_UNKNOWN);
+        return;
+    }
+    a->state = TLS;
+    atomic_store(&a->has_head, false);
+    struct http_request request = { .method = "GET",
+                                    .url = url,
+                                    .headers = a->http.headers.items,
+                                    .header_count = a->http.headers.count,
+                                    .stream = true, /* the body is not waited for */
+                                    .wake = on_head,
+                                    .ctx = a };
+    a->maybe_call = http_start(*a->opts.tls, &request);
+}
+
+static void start_http(struct attempt *a)
+{
+    if (a->to.https) {
+        start_tls(a);
+        return;
+    }
     buf_clear(&a->request);
     buf_clear(&a->answer);
     a->sent = 0;
-    probe_request_write(&a->http, a->host, a->port, &a->request);
+    probe_request_write(&a->http, &a->to, &a->request);
+    find_address(a);
 }
 
 /* True: it went on, or ended. False: the redirect is an answer like any other. */
 static bool follow(struct attempt *a, struct str location)
 {
-    switch (probe_redirect(&a->text, a->host, location, &a->port, &a->http.path)) {
-    case REDIRECT_TLS:
-        NOT_TRIED(a, ERR_INVALID, "redirected to https, which this agent does not speak");
-        return true;
-    case REDIRECT_ELSEWHERE:
+    if (!probe_redirect(&a->text, location, &a->to))
         return false;
-    case REDIRECT_FOLLOW:
-        break;
-    }
     if (++a->hops > HOPS_MAX) {
         FAILED(a, "stopped after %d redirects", HOPS_MAX);
         return true;
     }
-    close_socket(a);
-    write_request(a);
-    find_address(a);
+    close_connection(a);
+    start_http(a);
     return true;
 }
 
@@ -236,7 +273,7 @@ static void step_connect(struct attempt *a)
     socklen_t len = sizeof failed;
     getsockopt(a->fd, SOL_SOCKET, SO_ERROR, &failed, &len);
     if (failed)
-        FAILED(a, "%.*s port %u: %s", STR_ARG(a->host), a->port, strerror(failed));
+        FAILED(a, "%.*s port %u: %s", STR_ARG(a->to.host), a->to.port, strerror(failed));
     else if (a->kind == HANDLER_TCP)
         end(a, PROBE_SUCCESS);
     else
@@ -268,7 +305,7 @@ static void step_read(struct attempt *a)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n < 0) {
-            FAILED(a, "%.*s port %u: %s", STR_ARG(a->host), a->port, strerror(errno));
+            FAILED(a, "%.*s port %u: %s", STR_ARG(a->to.host), a->to.port, strerror(errno));
             return;
         }
         buf_add(&a->answer, (struct str){ chunk, (size_t)n });
@@ -278,7 +315,7 @@ static void step_read(struct attempt *a)
             return;
         }
         if (n == 0) {
-            FAILED(a, "%.*s port %u: closed without an answer", STR_ARG(a->host), a->port);
+            FAILED(a, "%.*s port %u: closed without an answer", STR_ARG(a->to.host), a->to.port);
             return;
         }
         if (a->answer.len > HEAD_BYTES_MAX) {
@@ -286,6 +323,21 @@ static void step_read(struct attempt *a)
             return;
         }
     }
+}
+
+static void step_tls(struct attempt *a)
+{
+    struct probe_answer answer = { 0 };
+    struct err err;
+    if (!atomic_load(&a->has_head))
+        return;
+    if (http_head(a->maybe_call, &answer.code, &err) < 0) {
+        FAILED(a, "%s", err.text);
+        return;
+    }
+    if (probe_is_redirect(answer.code))
+        answer.location = http_reply_header(a->maybe_call, STR("Location"));
+    judge(a, &answer);
 }
 
 /* --- the door --- */
@@ -304,9 +356,7 @@ static void start_socket(struct attempt *a, const struct attempt_options *opts)
     const struct handler *handler = opts->handler;
     struct str host = handler->host.len > 0 ? handler->host : opts->ip;
     int64_t port = handler_port(handler, opts->container);
-    if (handler->https) {
-        NOT_TRIED(a, ERR_INVALID, "scheme HTTPS: this agent does not speak TLS");
-    } else if (host.len == 0) {
+    if (host.len == 0) {
         NOT_TRIED(a, ERR_UNAVAILABLE, "the pod has no address yet");
     } else if (!is_host(host)) {
         NOT_TRIED(a, ERR_INVALID, "%s is no host", STR_SHOWN(host));
@@ -316,16 +366,16 @@ static void start_socket(struct attempt *a, const struct attempt_options *opts)
         else
             NOT_TRIED(a, ERR_INVALID, "port %lld: not from 1 to 65535", (long long)port);
     } else {
-        a->host = arena_str(&a->text, host);
-        a->port = (uint16_t)port;
-        if (a->kind == HANDLER_HTTP) {
-            if (probe_request_make(&a->text, handler, &a->http, &a->err) < 0) {
-                end(a, PROBE_UNKNOWN);
-                return;
-            }
-            write_request(a);
-        }
-        find_address(a);
+        a->to = (struct probe_target){ .host = arena_str(&a->text, host),
+                                       .port = (uint16_t)port,
+                                       .path = probe_path(&a->text, handler->path),
+                                       .https = handler->https };
+        if (a->kind == HANDLER_TCP)
+            find_address(a);
+        else if (probe_request_make(&a->text, handler, &a->http, &a->err) < 0)
+            end(a, PROBE_UNKNOWN);
+        else
+            start_http(a);
     }
 }
 
@@ -368,7 +418,7 @@ void attempt_free(struct attempt *a)
         return;
     cri_pending_free(a->exec);
     lookup_free(a->lookup);
-    close_socket(a);
+    close_connection(a);
     buf_done(&a->request);
     buf_done(&a->answer);
     arena_done(&a->text);
@@ -392,6 +442,9 @@ bool attempt_step(struct attempt *a)
             break;
         case READ:
             step_read(a);
+            break;
+        case TLS:
+            step_tls(a);
             break;
         case EXEC:
             step_exec(a);
@@ -419,6 +472,7 @@ struct pollfd attempt_poll(const struct attempt *a)
         return (struct pollfd){ .fd = a->fd, .events = POLLOUT };
     case READ:
         return (struct pollfd){ .fd = a->fd, .events = POLLIN };
+    case TLS:
     case EXEC:
     case SLEEP:
     case ENDED:

@@ -1,6 +1,6 @@
 /* node/prober_attempt.h - one try of a handler: of a probe, or of a lifecycle hook. Never blocks.
  *
- * A command runs as a call in flight, HTTP and TCP on a non-blocking socket. The owner polls
+ * A command and HTTPS run as calls in flight, HTTP and TCP on a non-blocking socket. The owner polls
  * attempt_fd until attempt_ns_left is over, and calls attempt_step; `wake` asks for that too. Everything
  * that is needed from the handler is copied at the start.
  */
@@ -9,6 +9,7 @@
 #include "node/actions.h"
 #include "node/cri.h"
 
+struct http;
 struct pollfd;
 
 struct attempt_options {
@@ -20,7 +21,9 @@ struct attempt_options {
     struct str ip;      /* where the handler names no host */
     int64_t timeout_ns; /* 0: none */
     bool any_answer;    /* HTTP: of a hook any answer will do; of a probe 200 to 399 */
-    /* From another thread; quick. A command has ended. */
+    struct http *
+        *tls; /* the client for HTTPS, made when needed; the owner frees it after its attempts */
+    /* From another thread; quick. A command has ended, an answer over HTTPS has come. */
     void (*wake)(void *ctx);
     void *ctx;
 };

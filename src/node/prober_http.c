@@ -35,8 +35,7 @@ static bool header_is(struct str a, const char *name)
     return true;
 }
 
-/* A path as it stands in a request: what may not be there is written as %XX. */
-static struct str request_path(struct arena *arena, struct str path)
+struct str probe_path(struct arena *arena, struct str path)
 {
     AUTO_BUF out = { 0 };
     if (path.len == 0 || path.p[0] != '/')
@@ -51,11 +50,14 @@ static struct str request_path(struct arena *arena, struct str path)
     return arena_str(arena, buf_str(&out));
 }
 
-/* The handler's headers, and ours where it has none. An empty Accept or User-Agent means: do not send. */
+/* The handler's headers, and ours where it has none. An empty Accept or User-Agent means: do not send.
+ * Each attempt has a connection of its own: it shows that connections are still accepted. */
 int probe_request_make(struct arena *arena, const struct handler *handler,
                        struct probe_request *out, struct err *err)
 {
-    AUTO_BUF lines = { 0 };
+    struct http_header *headers =
+        arena_array(arena, struct http_header, (size_t)handler->headers.count + 3);
+    uint32_t count = 0;
     bool accept = false, agent = false, host = false;
     for (uint32_t i = 0; i < handler->headers.count; i++) {
         struct str name = handler->headers.items[i].name, value = handler->headers.items[i].value;
@@ -65,30 +67,54 @@ int probe_request_make(struct arena *arena, const struct handler *handler,
         accept |= is_accept;
         agent |= is_agent;
         host |= header_is(name, "Host");
-        if ((is_accept || is_agent) && value.len == 0)
-            continue;
-        buf_addf(&lines, "%.*s: %.*s\r\n", STR_ARG(name), STR_ARG(value));
+        bool unwanted = (is_accept || is_agent) && value.len == 0;
+        headers[count++] =
+            (struct http_header){ .name = arena_str(arena, name),
+                                  .value = unwanted ? STR_NONE : arena_str(arena, value) };
     }
     if (!accept)
-        buf_addz(&lines, "Accept: */*\r\n");
+        headers[count++] = (struct http_header){ STR("Accept"), STR("*/*") };
     if (!agent)
-        buf_addz(&lines, "User-Agent: kube-probe/karve\r\n");
-    *out = (struct probe_request){ .path = request_path(arena, handler->path),
-                                   .headers = arena_str(arena, buf_str(&lines)),
-                                   .names_host = host };
+        headers[count++] = (struct http_header){ STR("User-Agent"), STR("kube-probe/karve") };
+    headers[count++] = (struct http_header){ STR("Connection"), STR("close") };
+    *out = (struct probe_request){ .headers = { headers, count }, .names_host = host };
     return 0;
 }
 
-void probe_request_write(const struct probe_request *request, struct str host, uint16_t port,
+static void add_authority(struct buf *out, const struct probe_target *to)
+{
+    bool v6 = memchr(to->host.p, ':', to->host.len) != NULL;
+    buf_addf(out, "%s%.*s%s:%u", v6 ? "[" : "", STR_ARG(to->host), v6 ? "]" : "", to->port);
+}
+
+struct str probe_url(struct arena *arena, const struct probe_target *to)
+{
+    for (size_t i = 0; i < to->host.len; i++) {
+        if (!char_is_alnum(to->host.p[i]) && !memchr(".-_:", to->host.p[i], 4))
+            return STR_NONE;
+    }
+    AUTO_BUF url = { 0 };
+    buf_addz(&url, "https://");
+    add_authority(&url, to);
+    buf_add(&url, to->path);
+    return arena_str(arena, buf_str(&url));
+}
+
+void probe_request_write(const struct probe_request *request, const struct probe_target *to,
                          struct buf *out)
 {
-    buf_addf(out, "GET %.*s HTTP/1.1\r\n", STR_ARG(request->path));
+    buf_addf(out, "GET %.*s HTTP/1.1\r\n", STR_ARG(to->path));
     if (!request->names_host) {
-        bool v6 = memchr(host.p, ':', host.len) != NULL;
-        buf_addf(out, "Host: %s%.*s%s:%u\r\n", v6 ? "[" : "", STR_ARG(host), v6 ? "]" : "", port);
+        buf_addz(out, "Host: ");
+        add_authority(out, to);
+        buf_addz(out, "\r\n");
     }
-    buf_add(out, request->headers);
-    buf_addz(out, "Connection: close\r\n\r\n");
+    for (uint32_t i = 0; i < request->headers.count; i++) {
+        const struct http_header *header = &request->headers.items[i];
+        if (header->value.p)
+            buf_addf(out, "%.*s: %.*s\r\n", STR_ARG(header->name), STR_ARG(header->value));
+    }
+    buf_addz(out, "\r\n");
 }
 
 /* --- answers --- */
@@ -118,6 +144,11 @@ static int status_code(struct str head)
     return (int)code;
 }
 
+bool probe_is_redirect(int code)
+{
+    return code == 301 || code == 302 || code == 303 || code == 307 || code == 308;
+}
+
 bool probe_answer_read(struct str bytes, struct probe_answer *out)
 {
     for (;;) {
@@ -130,20 +161,17 @@ bool probe_answer_read(struct str bytes, struct probe_answer *out)
             bytes = str_sub(bytes, head.len + 2, bytes.len);
             continue;
         }
-        bool redirect = code == 301 || code == 302 || code == 303 || code == 307 || code == 308;
-        *out = (struct probe_answer){ .code = code,
-                                      .location =
-                                          redirect ? find_header(head, "Location") : STR_NONE };
+        struct str location = probe_is_redirect(code) ? find_header(head, "Location") : STR_NONE;
+        *out = (struct probe_answer){ .code = code, .location = location };
         return true;
     }
 }
 
-/* "host", "host:port", "[::1]:port" */
+/* "host", "host:port", "[::1]:port"; *port stays where none is named. */
 static bool split_authority(struct str authority, struct str *host, int64_t *port)
 {
     struct str port_text = STR("");
     *host = authority;
-    *port = 80;
     if (authority.len > 0 && authority.p[0] == '[') {
         ptrdiff_t close = str_find(authority, ']');
         if (close < 0)
@@ -159,28 +187,44 @@ static bool split_authority(struct str authority, struct str *host, int64_t *por
     return port_text.len == 0 || (str_to_i64(port_text, port) && *port >= 1 && *port <= 65535);
 }
 
-enum redirect probe_redirect(struct arena *arena, struct str host, struct str location,
-                             uint16_t *port, struct str *path)
+/* "http://", "https://" or "//" is cut off the location, and says whether it is TLS. False: it has none. */
+static bool cut_scheme(struct str *location, bool *https)
 {
-    if (str_starts(location, STR("https://")))
-        return REDIRECT_TLS;
-    bool here = str_starts(location, STR("//"));
-    if (here || str_starts(location, STR("http://"))) {
-        struct str rest = str_sub(location, here ? 2 : 7, location.len);
+    static const struct {
+        struct str text;
+        bool https, says; /* "//" is as before */
+    } schemes[] = { { STR("http://"), false, true },
+                    { STR("https://"), true, true },
+                    { STR("//"), false, false } };
+    for (size_t i = 0; i < KV_COUNT_OF(schemes); i++) {
+        if (!str_starts(*location, schemes[i].text))
+            continue;
+        *location = str_sub(*location, schemes[i].text.len, location->len);
+        *https = schemes[i].says ? schemes[i].https : *https;
+        return true;
+    }
+    return false;
+}
+
+bool probe_redirect(struct arena *arena, struct str location, struct probe_target *target)
+{
+    bool https = target->https;
+    struct str rest = location, host;
+    if (cut_scheme(&rest, &https)) {
         size_t len = 0;
         while (len < rest.len && rest.p[len] != '/' && rest.p[len] != '?' && rest.p[len] != '#')
             len++;
-        struct str to;
-        int64_t to_port;
-        if (!split_authority(str_sub(rest, 0, len), &to, &to_port) || !str_eq(to, host))
-            return REDIRECT_ELSEWHERE;
-        *port = (uint16_t)to_port;
-        *path = request_path(arena, str_sub(rest, len, rest.len));
-        return REDIRECT_FOLLOW;
+        int64_t port = https ? 443 : 80;
+        if (!split_authority(str_sub(rest, 0, len), &host, &port) || !str_eq(host, target->host))
+            return false;
+        target->https = https;
+        target->port = (uint16_t)port;
+        target->path = probe_path(arena, str_sub(rest, len, rest.len));
+        return true;
     }
     /* Relative to the path, or of another scheme: too rare to be worth following. */
     if (location.len == 0 || location.p[0] != '/')
-        return REDIRECT_ELSEWHERE;
-    *path = request_path(arena, location);
-    return REDIRECT_FOLLOW;
+        return false;
+    target->path = probe_path(arena, location);
+    return true;
 }

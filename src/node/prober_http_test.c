@@ -7,7 +7,10 @@ static struct str request_of(struct arena *arena, const struct handler *handler,
     struct err err;
     EXPECT_OK(probe_request_make(arena, handler, &request, &err), err);
     AUTO_BUF out = { 0 };
-    probe_request_write(&request, str_of(host), 8080, &out);
+    struct probe_target to = { .host = str_of(host),
+                               .port = 8080,
+                               .path = probe_path(arena, handler->path) };
+    probe_request_write(&request, &to, &out);
     return arena_str(arena, buf_str(&out));
 }
 
@@ -27,7 +30,7 @@ TEST(a_request_has_what_kubelets_send)
 TEST(headers_of_the_probe_win_and_empty_ones_are_not_sent)
 {
     AUTO_ARENA arena = { 0 };
-    const struct http_header headers[] = {
+    const struct handler_header headers[] = {
         { STR("host"), STR("shop.example") }, { STR("X-Check"), STR("1") },
         { STR("X-Check"), STR("2") },         { STR("Accept"), STR("") },
         { STR("user-agent"), STR("me") },
@@ -45,7 +48,7 @@ TEST(headers_of_the_probe_win_and_empty_ones_are_not_sent)
 TEST(a_header_cannot_smuggle_another_line)
 {
     AUTO_ARENA arena = { 0 };
-    const struct http_header bad[] = {
+    const struct handler_header bad[] = {
         { STR("X-A"), STR("1\r\nX-B: 2") }, { STR("X A"), STR("1") },  { STR(""), STR("1") },
         { STR("X:A"), STR("1") },           { STR("X\0A"), STR("1") }, { STR("X-A"), STR("\0") },
     };
@@ -73,6 +76,28 @@ TEST(a_path_cannot_smuggle_anything_either)
     for (uint32_t i = 0; i < KV_COUNT_OF(cases); i++) {
         struct handler handler = { .kind = HANDLER_HTTP, .path = cases[i].path };
         EXPECT_HAS(request_of(&arena, &handler, "h"), cases[i].sent);
+    }
+}
+
+TEST(a_url_names_host_port_and_path_and_nothing_else)
+{
+    static const struct {
+        const char *host, *path, *url;
+    } cases[] = {
+        { "10.0.0.1", "/a?b", "https://10.0.0.1:8443/a?b" },
+        { "fd00::7", "", "https://[fd00::7]:8443/" },
+        { "db.shop", "x y", "https://db.shop:8443/x%20y" },
+        { "me@db", "/", NULL },
+        { "db/x", "/", NULL },
+        { "db#x", "/", NULL },
+        { "[::1]", "/", NULL },
+    };
+    AUTO_ARENA arena = { 0 };
+    for (uint32_t i = 0; i < KV_COUNT_OF(cases); i++) {
+        struct probe_target to = { .host = str_of(cases[i].host),
+                                   .port = 8443,
+                                   .path = probe_path(&arena, str_of(cases[i].path)) };
+        EXPECT_STR(probe_url(&arena, &to), cases[i].url);
     }
 }
 
@@ -120,39 +145,52 @@ TEST(redirects_are_followed_on_the_same_host_only)
 {
     static const struct {
         const char *host, *location;
-        enum redirect where;
+        const char *path; /* NULL: not followed */
         int port;
-        const char *path;
+        bool https;
     } cases[] = {
-        { "10.0.0.1", "/there?x", REDIRECT_FOLLOW, 8080, "/there?x" },
-        { "10.0.0.1", "http://10.0.0.1/", REDIRECT_FOLLOW, 80, "/" },
-        { "10.0.0.1", "http://10.0.0.1", REDIRECT_FOLLOW, 80, "/" },
-        { "10.0.0.1", "http://10.0.0.1?q", REDIRECT_FOLLOW, 80, "/?q" },
-        { "10.0.0.1", "http://10.0.0.1:9/x", REDIRECT_FOLLOW, 9, "/x" },
-        { "10.0.0.1", "//10.0.0.1:9/x", REDIRECT_FOLLOW, 9, "/x" },
-        { "fd00::7", "http://[fd00::7]:81/x", REDIRECT_FOLLOW, 81, "/x" },
-        { "fd00::7", "http://[fd00::7]/x", REDIRECT_FOLLOW, 80, "/x" },
-        { "10.0.0.1", "https://10.0.0.1/", REDIRECT_TLS, 8080, NULL },
-        { "10.0.0.1", "http://10.0.0.2/", REDIRECT_ELSEWHERE, 8080, NULL },
-        { "10.0.0.1", "http://me@10.0.0.1/", REDIRECT_ELSEWHERE, 8080, NULL },
-        { "10.0.0.1", "http://10.0.0.1:0/", REDIRECT_ELSEWHERE, 8080, NULL },
-        { "10.0.0.1", "http://10.0.0.1:65536/", REDIRECT_ELSEWHERE, 8080, NULL },
-        { "10.0.0.1", "http://10.0.0.1:x/", REDIRECT_ELSEWHERE, 8080, NULL },
-        { "fd00::7", "http://[fd00::7/x", REDIRECT_ELSEWHERE, 8080, NULL },
-        { "fd00::7", "http://[fd00::7]x/", REDIRECT_ELSEWHERE, 8080, NULL },
-        { "fd00::7", "http://[", REDIRECT_ELSEWHERE, 8080, NULL },
-        { "10.0.0.1", "ftp://10.0.0.1/", REDIRECT_ELSEWHERE, 8080, NULL },
-        { "10.0.0.1", "there", REDIRECT_ELSEWHERE, 8080, NULL },
-        { "10.0.0.1", "", REDIRECT_ELSEWHERE, 8080, NULL },
+        { "10.0.0.1", "/there?x", "/there?x", 8080, false },
+        { "10.0.0.1", "http://10.0.0.1/", "/", 80, false },
+        { "10.0.0.1", "http://10.0.0.1", "/", 80, false },
+        { "10.0.0.1", "http://10.0.0.1?q", "/?q", 80, false },
+        { "10.0.0.1", "http://10.0.0.1:9/x", "/x", 9, false },
+        { "10.0.0.1", "//10.0.0.1:9/x", "/x", 9, false },
+        { "10.0.0.1", "//10.0.0.1/x", "/x", 80, false },
+        { "fd00::7", "http://[fd00::7]:81/x", "/x", 81, false },
+        { "fd00::7", "http://[fd00::7]/x", "/x", 80, false },
+        { "10.0.0.1", "https://10.0.0.1/", "/", 443, true },
+        { "10.0.0.1", "https://10.0.0.1:8443/x", "/x", 8443, true },
+        { "10.0.0.1", "https://10.0.0.2/", NULL, 8080, false },
+        { "10.0.0.1", "http://10.0.0.2/", NULL, 8080, false },
+        { "10.0.0.1", "http://me@10.0.0.1/", NULL, 8080, false },
+        { "10.0.0.1", "http://10.0.0.1:0/", NULL, 8080, false },
+        { "10.0.0.1", "http://10.0.0.1:65536/", NULL, 8080, false },
+        { "10.0.0.1", "http://10.0.0.1:x/", NULL, 8080, false },
+        { "fd00::7", "http://[fd00::7/x", NULL, 8080, false },
+        { "fd00::7", "http://[fd00::7]x/", NULL, 8080, false },
+        { "fd00::7", "http://[", NULL, 8080, false },
+        { "10.0.0.1", "ftp://10.0.0.1/", NULL, 8080, false },
+        { "10.0.0.1", "there", NULL, 8080, false },
+        { "10.0.0.1", "", NULL, 8080, false },
     };
     AUTO_ARENA arena = { 0 };
     for (uint32_t i = 0; i < KV_COUNT_OF(cases); i++) {
-        uint16_t port = 8080;
-        struct str path = STR_NONE;
-        EXPECT_EQ(
-            probe_redirect(&arena, str_of(cases[i].host), str_of(cases[i].location), &port, &path),
-            cases[i].where);
-        EXPECT_EQ(port, cases[i].port);
-        EXPECT_STR(path, cases[i].path);
+        struct probe_target to = { .host = str_of(cases[i].host), .port = 8080 };
+        EXPECT_EQ(probe_redirect(&arena, str_of(cases[i].location), &to), cases[i].path != NULL);
+        EXPECT_EQ(to.port, cases[i].port);
+        EXPECT_EQ(to.https, cases[i].https);
+        EXPECT_STR(to.path, cases[i].path);
     }
+}
+
+TEST(a_redirect_without_a_scheme_stays_with_tls)
+{
+    AUTO_ARENA arena = { 0 };
+    struct probe_target to = { .host = STR("10.0.0.1"), .port = 8443, .https = true };
+    EXPECT_TRUE(probe_redirect(&arena, STR("/x"), &to));
+    EXPECT_TRUE(to.https && to.port == 8443);
+    EXPECT_TRUE(probe_redirect(&arena, STR("//10.0.0.1/x"), &to));
+    EXPECT_TRUE(to.https && to.port == 443);
+    EXPECT_TRUE(probe_redirect(&arena, STR("http://10.0.0.1/x"), &to));
+    EXPECT_TRUE(!to.https && to.port == 80);
 }

@@ -551,7 +551,7 @@ TEST(a_tcp_probe_succeeds_when_somebody_listens)
 TEST(probes_that_cannot_be_tried_change_no_verdict)
 {
     static const char *const handlers[] = {
-        "httpGet: {port: PORT, scheme: HTTPS}",
+        "httpGet: {port: PORT, scheme: HTTPS, host: a@b}",
         "grpc: {port: PORT}",
         "httpGet: {port: nameless}",
         "httpGet: {port: PORT, httpHeaders: [{name: \"a b\", value: c}]}",

@@ -18,6 +18,8 @@ struct object_source {
                       struct err *err);
     int (*secret)(void *ctx, struct str namespace_, struct str name, struct doc *out,
                   struct err *err);
+    int (*service)(void *ctx, struct str namespace_, struct str name, struct doc *out,
+                   struct err *err);
     int (*token)(void *ctx, struct str namespace_, struct str service_account, struct str pod_name,
                  struct str pod_uid, struct str audience, int64_t expiration_s, struct buf *out,
                  struct err *err);

@@ -69,7 +69,9 @@ static inline struct place *place_new(void)
     p->facts.container_log_root = arena_strf(&p->arena, "%s/links", p->path.p);
     p->facts.node_name = STR("n1");
     p->facts.dns_domain = STR("cluster.local");
-    p->objects = (struct object_source){ place_config_map, place_secret, place_token, p };
+    p->objects = (struct object_source){
+        .config_map = place_config_map, .secret = place_secret, .token = place_token, .ctx = p
+    };
     p->token = "token";
     return p;
 }
