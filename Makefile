@@ -41,7 +41,7 @@ check: deps-check $(BUILD)/build.ninja ## set up, build, and run every test
 	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet
 	@scripts/test.sh $(BUILD)
 
-e2e: deps-check $(BUILD)/build.ninja ## compare with a real API server's code (needs Go)
+e2e: deps-check $(BUILD)/build.ninja ## run against a real Kubernetes, built once (needs Go)
 	@ninja -C $(BUILD) $(NINJA_JOBS) --quiet
 	@scripts/e2e.sh $(BUILD)
 
@@ -63,11 +63,14 @@ sanitize-address: deps-check ## address and undefined behaviour
 	@ninja -C $(BUILD)-asan $(NINJA_JOBS) --quiet
 	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1 scripts/test.sh $(BUILD)-asan
 
+# Rooms without threads have no races.
+THREADLESS = bootstrap sched corpus
+
 sanitize-thread: deps-check ## data races
 	@test -f $(BUILD)-tsan/build.ninja || $(MESON) setup $(BUILD)-tsan -Dbuildtype=debugoptimized \
 		-Db_sanitize=thread -Db_lundef=false >/dev/null
 	@ninja -C $(BUILD)-tsan $(NINJA_JOBS) --quiet
-	@TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 scripts/test.sh $(BUILD)-tsan
+	@TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 scripts/test.sh $(BUILD)-tsan $(THREADLESS:%=--no-suite %)
 
 coverage: deps-coverage ## a map of what the tests forgot: build-cov/coverage.html
 	@test -f $(BUILD)-cov/build.ninja || $(MESON) setup $(BUILD)-cov -Dbuildtype=debug -Db_coverage=true >/dev/null

@@ -4,11 +4,13 @@
 
 #include "node/fake_cri_testing.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -174,7 +176,13 @@ TEST(mistakes_on_the_command_line_are_usage_errors)
         { "agent --relist-period soon", "--relist-period" },
         { "agent --relist-period 0s", "--relist-period" },
         { "agent --backoff-max -1s", "--backoff-max" },
+        { "agent --metrics-port 65536", "expected a port, or 0 for none" },
+        { "agent --metrics-port http", "--metrics-port" },
         { "agent --manifests /tmp", "--manifests needs --run-pods" },
+        { "agent --kubeconfig /tmp/absent", "--kubeconfig needs --run-pods" },
+        { "agent --run-pods --context x --max-pods 0", "--max-pods" },
+        { "agent --run-pods --context x --node-ip here", "--node-ip" },
+        { "agent --run-pods --context x --node-ip 192.0.2.1,192.0.2.2", "one of each family" },
         { "agent --log-level loud", "not one of" },
         { "pods --socket tcp://127.0.0.1:80", "expected unix:// and an absolute path" },
         { "pods --socket ''", "expected unix:// and an absolute path" },
@@ -291,6 +299,46 @@ TEST(the_local_api_answers_any_http_client)
                                 "no pod with uid \"uid-none\"\n404\n"
                                 "newerThan: expected a `time` that an earlier answer gave\n400\n1\n"
                                 "1\n404\n");
+    rig_close(&rig);
+}
+
+/* A port that nobody has now. */
+static uint16_t free_port(void)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    socklen_t len = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    EXPECT_EQ(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+TEST(metrics_and_health_and_nothing_else_are_served_on_a_port_if_asked_for)
+{
+    if (system("command -v curl >/dev/null") != 0)
+        SKIP("curl is not installed");
+    struct rig rig;
+    rig_open(&rig);
+    char flags[64], script[512];
+    uint16_t port = free_port();
+    snprintf(flags, sizeof flags, "--metrics-port %u", port);
+    start_agent(&rig, flags);
+    snprintf(script, sizeof script,
+             "get() { curl -s --noproxy '*' -w '%%{http_code}\\n' http://127.0.0.1:%u$1; }\n"
+             "get /healthz\n"
+             "get /metrics | grep -c '^kubelet_pleg_relist_duration_seconds_count'\n"
+             "get /pods | tail -1; get /events | tail -1\n",
+             port);
+    AUTO_RESULT r = sh(script, STR(""));
+    EXPECT_STR(buf_str(&r.out), "ok\n200\n1\n404\n404\n");
+
+    AUTO_BUF second = { 0 }; /* the port is in use: it says so, and ends */
+    buf_addf(&second, "agent --runtime-endpoint %s --listen unix://%s/second.sock %s",
+             fake_cri_endpoint(rig.fake), rig.dir, flags);
+    AUTO_RESULT refused = karve(second.p);
+    EXPECT_EQ(refused.code, 3);
+    EXPECT_HAS(buf_str(&refused.err), "in use");
     rig_close(&rig);
 }
 

@@ -60,11 +60,51 @@ static void need_curl(void)
         SKIP("curl is not installed");
 }
 
+/* On a machine that has a kubeconfig, too. */
+#define NO_CLUSTER "unset KUBECONFIG KUBERNETES_SERVICE_HOST; HOME=/nonexistent; export HOME; "
+
 TEST(without_a_cluster_or_embedded_it_says_what_to_do)
 {
-    AUTO_RESULT r = karve("controller");
+    AUTO_RESULT r = sh(NO_CLUSTER "karve controller", STR(""));
     EXPECT_EQ(r.code, 3);
+    EXPECT_HAS(buf_str(&r.err), "no kubeconfig");
     EXPECT_HAS(buf_str(&r.err), "--embedded DIR");
+}
+
+TEST(variables_of_karpenter_are_read_for_flags_that_it_has_and_ours_win)
+{
+    AUTO_RESULT theirs = sh("BATCH_IDLE_DURATION=soon karve controller", STR(""));
+    EXPECT_EQ(theirs.code, 2);
+    EXPECT_HAS(buf_str(&theirs.err), "batch-idle-duration");
+    AUTO_RESULT ours =
+        sh("BATCH_IDLE_DURATION=2s KARVE_BATCH_IDLE_DURATION=later karve controller", STR(""));
+    EXPECT_EQ(ours.code, 2);
+    EXPECT_HAS(buf_str(&ours.err), "later");
+    AUTO_RESULT unknown_there = sh(NO_CLUSTER "THREADS=none karve controller", STR(""));
+    EXPECT_EQ(unknown_there.code, 3); /* that one Karpenter does not have */
+}
+
+TEST(what_kubernetes_sets_beside_a_service_is_not_taken_for_a_flag)
+{
+    AUTO_RESULT r =
+        sh(NO_CLUSTER "KARVE_METRICS_PORT=tcp://10.0.0.7:8080 karve controller", STR(""));
+    EXPECT_EQ(r.code, 3);
+    EXPECT_HAS(buf_str(&r.err), "no kubeconfig");
+}
+
+TEST(a_server_that_does_not_answer_is_waited_for_and_a_signal_ends_that)
+{
+    AUTO_RESULT r = sh(
+        "d=$(mktemp -d); cat >$d/config; "
+        "KUBECONFIG=$d/config \"$KARVE\" controller --metrics-port 0 --health-probe-port 0 2>$d/log & pid=$!\n"
+        "for i in $(seq 300); do grep -q 'cannot be used yet' $d/log && break; sleep 0.1; done\n"
+        "kill -TERM $pid; wait $pid; echo exit $?; cat $d/log; rm -r $d",
+        STR("apiVersion: v1\nkind: Config\ncurrent-context: dev\n"
+            "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+            "users: [{name: u, user: {token: t}}]\n"
+            "contexts: [{name: dev, context: {cluster: c, user: u}}]\n"));
+    EXPECT_HAS(buf_str(&r.out), "exit 0");
+    EXPECT_HAS(buf_str(&r.out), "connection refused");
 }
 
 TEST(a_folder_that_is_not_there_is_an_environment_that_failed)

@@ -348,14 +348,22 @@ TEST(an_object_of_f_takes_the_place_of_the_one_in_a_dump)
     EXPECT_HAS(buf_str(&r.out), "1 pod on 1 node that is there\n");
 }
 
-TEST(the_name_of_a_context_is_no_dump_and_the_message_shows_how_to_make_one)
+static const char one_context[] =
+    "apiVersion: v1\nkind: Config\ncurrent-context: dev\n"
+    "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+    "users: [{name: u, user: {token: t}}]\n"
+    "contexts: [{name: dev, context: {cluster: c, user: u}}]\n";
+
+TEST(a_context_that_the_kubeconfig_lacks_is_told_with_those_that_it_has)
 {
-    AUTO_RESULT r = karve(PLAN POOL "--context production");
+    AUTO_RESULT r =
+        sh("cat >\"$TMPDIR/kubeconfig\"; KUBECONFIG=\"$TMPDIR/kubeconfig\" karve " PLAN POOL
+           "--context production",
+           str_of(one_context));
     EXPECT_EQ(r.code, 3);
     EXPECT_EQ(r.out.len, 0);
-    EXPECT_HAS(buf_str(&r.err), "A live cluster is not read yet");
-    EXPECT_HAS(buf_str(&r.err), "kubectl --context \"production\" get nodes,pods,");
-    EXPECT_HAS(buf_str(&r.err), "karve plan --context dump.yaml");
+    EXPECT_HAS(buf_str(&r.err), "\"production\"");
+    EXPECT_HAS(buf_str(&r.err), "dev");
 }
 
 /* --- what goes wrong --- */

@@ -132,15 +132,22 @@ static int add_from_environment(struct invocation *inv, const struct flag *flag,
 {
     AUTO_BUF name = { 0 };
     variable_name(flag, &name);
-    const char *text = getenv(name.p);
+    const char *variable = name.p, *text = getenv(variable);
+    if ((!text || !*text) && flag->karpenter_env) {
+        variable += strlen("KARVE_");
+        text = getenv(variable);
+    }
     if (!text || !*text || flag_given(inv, flag->name))
+        return 0;
+    /* What Kubernetes sets in pods beside a Service named karve-metrics, say: not meant for us. */
+    if (strncmp(text, "tcp://", 6) == 0)
         return 0;
     if (!flag->value) {
         bool yes = strcmp(text, "1") == 0 || strcmp(text, "true") == 0 || strcmp(text, "yes") == 0;
-        return yes ? add_setting(inv, flag, NULL, name.p, err) : 0;
+        return yes ? add_setting(inv, flag, NULL, variable, err) : 0;
     }
     if (!flag->many)
-        return add_setting(inv, flag, text, name.p, err);
+        return add_setting(inv, flag, text, variable, err);
     struct str rest = str_of(text), item;
     for (bool more = true; more;) {
         more = str_cut(rest, ',', &item, &rest);
@@ -148,7 +155,7 @@ static int add_from_environment(struct invocation *inv, const struct flag *flag,
             continue;
         char *copy = str_dup(item);
         vec_push(&inv->owned, copy);
-        if (add_setting(inv, flag, copy, name.p, err) < 0)
+        if (add_setting(inv, flag, copy, variable, err) < 0)
             return -1;
     }
     return 0;

@@ -28,6 +28,8 @@ struct flag {
     char letter;                /* 0: none */
     bool many;                  /* may be repeated */
     bool files;                 /* completes file names */
+    /* Karpenter has it too: its variable, without KARVE_, is read when ours is not set. */
+    bool karpenter_env;
 };
 
 struct invocation;

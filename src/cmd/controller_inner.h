@@ -3,12 +3,43 @@
 
 #include "api/manifest.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "cloud/catalogue.h"
 #include "cmd/command.h"
 #include "cmd/live_view.h"
+#include "control/control.h"
+#include "net/http_server.h"
 #include "sim/world.h"
 
 #include <pthread.h>
+#include <signal.h>
+
+/* --- cmd/controller.c: what both ways of running it have --- */
+
+struct controller {
+    const struct invocation *inv;
+    const struct clock *clock;
+    bool (*ready)(void *ctx, struct err *why); /* may it be relied on? Asked from any thread */
+    void *ctx;
+    bool in_pod; /* probes and metrics are asked for from elsewhere */
+
+    struct control_settings settings;
+    struct log *log;
+    struct metrics *metrics;
+    struct http_server *metrics_server, *probe_server; /* one, the first, if they share a port */
+};
+
+int controller_complain(int code, const struct err *err);
+int controller_read_settings(struct controller *c); /* these two: an enum exit_code */
+int controller_serve(struct controller *c);         /* metrics and probes; with `metrics` set */
+void controller_stop_serving(struct controller *c);
+void controller_open_log(struct controller *c); /* on stderr */
+/* Call it before any thread starts: only the main thread takes SIGINT and SIGTERM, when it asks for
+ * them. */
+sigset_t controller_block_signals(void);
+
+int controller_run_embedded(const struct invocation *inv, const char *folder);
+int controller_run_kube(const struct invocation *inv);
 
 /* --- cmd/controller_provider.c --- */
 

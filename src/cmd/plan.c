@@ -249,8 +249,12 @@ static const struct flag flags[] = {
       .many = true,
       .files = true },
     { .name = "context",
+      .value = "NAME|PATH",
+      .help = "what is there: a context of the kubeconfig, read live, or a dump of a whole cluster",
+      .files = true },
+    { .name = "kubeconfig",
       .value = "PATH",
-      .help = "what is there, as a dump of a whole cluster: kubectl get nodes,pods,... -A -o yaml",
+      .help = "read the live cluster that this file names; else $KUBECONFIG, ~/.kube/config",
       .files = true },
     { .name = "output",
       .letter = 'o',
@@ -293,8 +297,8 @@ const struct command plan_command = {
     .about =
         "Plans nodes for the pods of ordinary manifests, as the controller would: which are\n"
         "launched from which NodePool, what goes to nodes that are there, what it costs against\n"
-        "a lower bound, and which pods fit nowhere for what reason. It asks no cluster and no\n"
-        "cloud.\n\n"
+        "a lower bound, and which pods fit nowhere for what reason. It asks no cloud, and a\n"
+        "cluster only when --context names one: then it reads, and writes nothing.\n\n"
         "Workloads in -f become pods, less those that are there already. What --nodes and --context\n"
         "name is taken as it is: nodes, bound and pending pods, NodeClaims on their way, volumes.\n"
         "Instance types and prices come from the built-in catalogue, or from --catalogue.\n\n"
@@ -304,6 +308,8 @@ const struct command plan_command = {
                 "      what the shop needs, and what it costs\n"
                 "  karve plan -f examples/shop --explain search\n"
                 "      why the pods of search go where they go\n"
+                "  karve plan --context staging\n"
+                "      what would be launched in that cluster now\n"
                 "  karve plan -f new.yaml --context dump.yaml -o json\n"
                 "      what a change would add to a cluster, for a script\n"
                 "  karve plan -f examples/shop -o html >plan.html\n"

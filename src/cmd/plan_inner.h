@@ -74,6 +74,11 @@ int planning_load(struct planning *p, const struct invocation *inv);
 void planning_done(struct planning *p);
 void planning_note(struct planning *p, const char *fmt, ...) KV_PRINTF(2, 3);
 
+/* --- plan_live.c --- */
+
+/* Add the objects of the cluster that --kubeconfig and --context name to `running`. An enum exit_code. */
+int plan_read_live(struct planning *p, const struct invocation *inv);
+
 /* --- plan_expand.c: workloads become pods --- */
 
 #define PLAN_PODS_MAX 1000000 /* read and made */

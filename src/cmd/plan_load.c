@@ -1,8 +1,8 @@
 /* What is to be planned for: manifests, sorted out into a snapshot.
  *
  * There are two sets of manifests. Those of -f are what is wanted: their workloads become pods
- * (plan_expand.c). Those of --nodes and --context are what is there: everything in them is taken as
- * it is. An object that is in both is taken from the first.
+ * (plan_expand.c). Those of --nodes and --context, a dump or a live cluster (plan_live.c), are what is
+ * there: everything in them is taken as it is. An object that is in both is taken from the first.
  */
 #include "cmd/inputs.h"
 #include "cmd/plan_inner.h"
@@ -59,24 +59,10 @@ static int read_paths(struct manifests *m, const char *const *paths, size_t coun
     return EXIT_DONE;
 }
 
-/* A name that is no file is most likely that of a kubeconfig's context. */
-static int check_context(const char *maybe_context)
+/* A dump is a file; any other name is that of a kubeconfig's context. */
+static bool is_dump(const char *context)
 {
-    if (!maybe_context || strcmp(maybe_context, "-") == 0 || access(maybe_context, F_OK) == 0)
-        return EXIT_DONE;
-    print_complaint("plan", EXIT_ENVIRONMENT,
-                    "--context %s: no such file or folder. A live cluster is not read yet; make a "
-                    "dump of it:",
-                    STR_SHOWN(str_of(maybe_context)));
-    fprintf(stderr,
-            "  kubectl --context %s get nodes,pods,daemonsets,replicasets,nodepools,nodeclaims,"
-            "ec2nodeclasses,\\\n"
-            "persistentvolumeclaims,persistentvolumes,storageclasses,csinodes,namespaces,"
-            "priorityclasses \\\n"
-            "    -A -o yaml >dump.yaml\n"
-            "  karve plan --context dump.yaml\n",
-            STR_SHOWN(str_of(maybe_context)));
-    return EXIT_ENVIRONMENT;
+    return strcmp(context, "-") == 0 || access(context, F_OK) == 0;
 }
 
 static uint32_t stdin_uses(const char *const *paths, size_t count)
@@ -93,20 +79,21 @@ static int read_manifests(struct planning *p, const struct invocation *inv)
     size_t wanted_count = input_paths(inv, wanted);
     size_t there_count = flag_values(inv, "nodes", there, PATHS_MAX);
     const char *context = flag_value(inv, "context"), *catalogue = flag_value(inv, "catalogue");
-    if (context)
+    bool live = flag_value(inv, "kubeconfig") || (context && !is_dump(context));
+    if (context && !live)
         there[there_count++] = context;
-    if (!wanted_count && !there_count)
+    if (!wanted_count && !there_count && !live)
         return complain_unnamed("plan");
     if (stdin_uses(wanted, wanted_count) + stdin_uses(there, there_count) +
             stdin_uses(&catalogue, 1) >
         1)
         return print_complaint("plan", EXIT_USAGE, "standard input (-) can be read once only");
-    int code = check_context(context);
-    if (code == EXIT_DONE)
-        code = read_paths(&p->manifests, wanted, wanted_count);
+    int code = read_paths(&p->manifests, wanted, wanted_count);
     if (code == EXIT_DONE)
         code = read_paths(&p->running, there, there_count);
-    if (code == EXIT_DONE && !p->manifests.items.count && !p->running.items.count &&
+    if (code == EXIT_DONE && live)
+        code = plan_read_live(p, inv);
+    if (code == EXIT_DONE && !live && !p->manifests.items.count && !p->running.items.count &&
         !p->manifests.error_count && !p->running.error_count)
         code = complain_empty("plan", wanted_count ? wanted[0] : there[0]);
     return code;

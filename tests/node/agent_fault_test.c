@@ -129,6 +129,140 @@ TEST(containerd_killed_at_random_moments_while_pods_start_leaves_one_of_each)
     }
 }
 
+/* --- containerd killed while it works on a call --- */
+
+static int64_t metric_of(const struct buf *metrics, const char *name, const char *operation)
+{
+    char line[128];
+    snprintf(line, sizeof line, "\n%s{operation_type=\"%s\"} ", name, operation);
+    const char *at = strstr(metrics->p, line);
+    return at ? strtoll(at + strlen(line), NULL, 10) : 0;
+}
+
+/* Has the agent made such a call and no answer yet? Those that were made are counted at their start, how
+ * long they took at their end. */
+static bool in_flight(struct node_fixture *f, const char *operation)
+{
+    AUTO_BUF metrics = { 0 };
+    if (fixture_agent_get(f, "/metrics", &metrics) != 200)
+        return false;
+    return metric_of(&metrics, "kubelet_runtime_operations_total", operation) >
+           metric_of(&metrics, "kubelet_runtime_operations_duration_seconds_count", operation);
+}
+
+static void kill_containerd_in(struct node_fixture *f, const char *operation)
+{
+    WITHIN_LIMIT(f, in_flight(f, operation));
+    fixture_containerd_kill9(f);
+    WITHIN_LIMIT(f, !in_flight(f, operation)); /* it has failed, and another is not there yet */
+}
+
+/* One sandbox and one container run, each start is accounted for, and it all goes when it is not wanted. */
+static void expect_one_of_each(struct node_fixture *f, const char *name)
+{
+    WITHIN_LIMIT(f, pod_says(f, name, READY, "True"));
+    WITHIN_LIMIT(f, count_in(f, name, NULL, RUNTIME_RUNNING) == 1);
+    EXPECT_EQ(count_in(f, name, "main", RUNTIME_RUNNING), 1);
+    WITHIN_LIMIT(f, starts(f, name) >= 1);
+    EXPECT_TRUE(starts(f, name) <= pod_number(f, name, MAIN "restartCount") + 1);
+}
+
+static void expect_nothing_left_of(struct node_fixture *f, const char *name)
+{
+    WITHIN_LIMIT(f, !runtime_pod_of(f, name));
+    WITHIN_LIMIT(f, !pod_is_known(f, name));
+    WITHIN_LIMIT(f, fixture_process_count(f) == 1); /* containerd */
+}
+
+TEST(containerd_killed_while_it_makes_a_sandbox_leaves_one)
+{
+    struct node_fixture *f = node_fixture();
+    agent_runs_pods(f);
+    int lock = fixture_lock_addresses(f);
+    counting_pod(f, "unborn");
+    kill_containerd_in(f, "run_podsandbox");
+    fixture_unlock_addresses(lock);
+    fixture_containerd_restart(f);
+    expect_one_of_each(f, "unborn");
+    static_pod_remove(f, "unborn");
+    expect_nothing_left_of(f, "unborn");
+}
+
+TEST(containerd_killed_while_it_starts_a_container_leaves_one)
+{
+    struct node_fixture *f = node_fixture();
+    agent_runs_pods(f);
+    /* Its image comes when the sandbox is there and its shim answers nothing. */
+    static_pod(f, "stuck",
+               "volumes: [{name: v, hostPath: {path: %s/starts, type: DirectoryOrCreate}}], "
+               "containers: [{name: main, image: '127.0.0.1:9/stuck:1', "
+               "command: [sh, -c, 'echo start >>/v/stuck; exec tools polite'], "
+               "volumeMounts: [{name: v, mountPath: /v}]}]",
+               f->dir);
+    WITHIN_LIMIT(f, container_says(f, "stuck", "main", "state.waiting.reason", "ImagePullBackOff"));
+    fixture_freeze_shim(f, newest_id(f, "stuck", NULL));
+    fixture_tag_image(f, "karve.test/tools:1", "127.0.0.1:9/stuck:1");
+    kill_containerd_in(f, "start_container");
+    fixture_thaw_shims(f);
+    fixture_containerd_restart(f);
+    expect_one_of_each(f, "stuck");
+    static_pod_remove(f, "stuck");
+    expect_nothing_left_of(f, "stuck");
+}
+
+TEST(containerd_killed_while_it_stops_a_container_leaves_nothing)
+{
+    struct node_fixture *f = node_fixture();
+    agent_runs_pods(f);
+    static_pod(f, "slow",
+               "terminationGracePeriodSeconds: 10, containers: [{name: main, "
+               "image: 'karve.test/tools:1', command: [tools, stubborn]}]");
+    counting_pod(f, "bystander");
+    WITHIN_LIMIT(f, pod_says(f, "slow", READY, "True") && pod_says(f, "bystander", READY, "True"));
+    pid_t pid = fixture_pid(f, newest_id(f, "slow", "main"));
+    static_pod_remove(f, "slow");
+    kill_containerd_in(f, "stop_container");
+    EXPECT_EQ(kill(pid, 0), 0); /* it had ten seconds */
+    fixture_containerd_restart(f);
+    WITHIN_LIMIT(f, !runtime_pod_of(f, "slow") && !pod_is_known(f, "slow"));
+    expect_one_of_each(f, "bystander");
+    EXPECT_EQ(starts(f, "bystander"), 1);
+    static_pod_remove(f, "bystander");
+    expect_nothing_left_of(f, "bystander");
+}
+
+/* --- health --- */
+
+static bool unhealthy_because(struct node_fixture *f, const char *why)
+{
+    AUTO_BUF body = { 0 };
+    return fixture_agent_get(f, "/healthz", &body) == 503 && strstr(body.p, why);
+}
+
+TEST(an_agent_without_a_runtime_is_not_healthy_until_there_is_one)
+{
+    struct node_fixture *f = node_fixture();
+    fixture_containerd_kill9(f);
+    fixture_agent_start(f, NULL);
+    EXPECT_TRUE(unhealthy_because(f, "no listing has worked yet"));
+    fixture_containerd_restart(f);
+    WITHIN_LIMIT(f, healthy(f));
+}
+
+TEST(an_agent_whose_runtime_is_away_for_long_is_not_healthy_until_it_is_back)
+{
+    struct node_fixture *f = node_fixture();
+    agent_runs_pods(f);
+    counting_pod(f, "patient");
+    WITHIN_LIMIT(f, pod_says(f, "patient", READY, "True"));
+    EXPECT_TRUE(healthy(f));
+    fixture_containerd_kill9(f);
+    WITHIN_LIMIT(f, unhealthy_because(f, "the runtime has not told its status for"));
+    fixture_containerd_restart(f);
+    WITHIN_LIMIT(f, healthy(f));
+    EXPECT_EQ(starts(f, "patient"), 1);
+}
+
 TEST(a_hung_shim_holds_up_its_own_pod_and_nothing_else)
 {
     struct node_fixture *f = node_fixture();

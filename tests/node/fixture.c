@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -205,6 +206,36 @@ void fixture_containerd_restart(struct node_fixture *f)
 {
     script_must("restart");
     WITHIN_LIMIT(f, cri_answers(f));
+}
+
+uint32_t fixture_process_count(struct node_fixture *f)
+{
+    AUTO_BUF said = { 0 };
+    if (script(&said, "members", f->dir) != 0)
+        fail_msg("%s members: %.*s", SCRIPT, STR_ARG(buf_str(&said)));
+    uint32_t count = 0;
+    for (struct str line, rest = buf_str(&said); str_cut(rest, '\n', &line, &rest);)
+        count++;
+    return count;
+}
+
+/* The plugin that gives out addresses takes this lock for the time of it. */
+int fixture_lock_addresses(struct node_fixture *f)
+{
+    struct str folder = arena_strf(&f->arena, "%s/cni-ipam", f->dir);
+    struct str network = arena_strf(&f->arena, "%s%s", folder.p, f->cgroup); /* are named alike */
+    struct str path = arena_strf(&f->arena, "%s/lock", network.p);
+    mkdir(folder.p, 0755);
+    mkdir(network.p, 0755);
+    int lock = open(path.p, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (lock < 0 || flock(lock, LOCK_EX) < 0)
+        fail_msg("%s: %s", path.p, strerror(errno));
+    return lock;
+}
+
+void fixture_unlock_addresses(int lock)
+{
+    close(lock);
 }
 
 void fixture_tag_image(struct node_fixture *f, const char *image, const char *name)
@@ -409,7 +440,17 @@ void fixture_remove(struct node_fixture *f, struct str container_id)
 void fixture_stop_sandbox(struct node_fixture *f, struct str sandbox_id)
 {
     Cri__StopPodSandboxRequest request = CRI__STOP_POD_SANDBOX_REQUEST__INIT;
+    struct err err = { 0 };
     request.pod_sandbox_id = text(f, sandbox_id);
+    /* A shim that ends while its container is being killed: containerd says so, and knows better when it
+     * is asked again. */
+    for (int i = 0; i < 20; i++) {
+        if (cri_call(f->cri, CRI_STOP_POD_SANDBOX, &request, &f->arena, NULL, &err) == 0)
+            return;
+        if (!strstr(err.text, "ttrpc: closed"))
+            break;
+        usleep(100 * 1000);
+    }
     must(f, CRI_STOP_POD_SANDBOX, &request, NULL);
 }
 

@@ -42,6 +42,12 @@ struct node_fixture *node_fixture(void);
 
 void fixture_containerd_kill9(struct node_fixture *f);
 void fixture_containerd_restart(struct node_fixture *f); /* on return it answers CRI */
+/* Processes of this containerd: itself, its shims, and all that runs in its containers, known to it or
+ * forgotten. */
+uint32_t fixture_process_count(struct node_fixture *f);
+/* No sandbox gets an address, and so none is made, until the lock is given back. */
+int fixture_lock_addresses(struct node_fixture *f);
+void fixture_unlock_addresses(int lock);
 
 /* A further name for an image, as if it had been pulled. */
 void fixture_tag_image(struct node_fixture *f, const char *image, const char *name);
