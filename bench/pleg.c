@@ -253,10 +253,18 @@ static void report_relist(struct bench_node *node, uint32_t relists)
 
 /* --- k pods have changed --- */
 
+/* A second after a container was killed its pod is inspected once more: that is over. */
+static void settle(struct world *w)
+{
+    tick_relist(w);
+    nanosleep(&(struct timespec){ .tv_sec = 1, .tv_nsec = 100 * MS }, NULL);
+    tick_relist(w);
+}
+
 static void report_changed(struct world *w, uint32_t k)
 {
     const struct bench_container **victims = kv_calloc(k, sizeof *victims);
-    tick_relist(w);
+    settle(w);
     for (uint32_t i = 0; i < k; i++)
         victims[i] = bench_node_kill(w->node);
     for (uint32_t i = 0; i < k; i++)

@@ -1,5 +1,3 @@
-/* The fixture is made for test programs; what those have from tests/support, this program has its own
- * of: a failure ends it, and a machine that cannot run containerd is told in a line. */
 #include "bench/pleg_node.h"
 
 #include "base/file.h"
@@ -7,35 +5,8 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 
 #define SEED 42
-
-/* --- what the fixture asks of a test program --- */
-
-void test_expect_eq(int64_t got, int64_t want, const char *what, const char *file, int line)
-{
-    if (got == want)
-        return;
-    fprintf(stderr, "pleg: %s:%d: %s is %lld, not %lld\n", file, line, what, (long long)got,
-            (long long)want);
-    exit(1);
-}
-
-void test_expect_ok(int rc, const struct err *err, const char *what, const char *file, int line)
-{
-    if (rc >= 0)
-        return;
-    fprintf(stderr, "pleg: %s:%d: %s: %s\n", file, line, what, err->text);
-    exit(1);
-}
-
-void test_skip(const char *reason, const char *file KV_UNUSED, int line KV_UNUSED)
-{
-    const char *ci = getenv("CI");
-    printf("pleg skipped: %s\n", reason);
-    exit(ci && strcmp(ci, "true") == 0);
-}
 
 /* --- the node --- */
 
@@ -106,34 +77,4 @@ static bool exited(struct bench_node *node, const struct bench_container *contai
 void bench_node_wait_exited(struct bench_node *node, const struct bench_container *container)
 {
     WITHIN_LIMIT(node->f, exited(node, container));
-}
-
-/* --- what processes cost --- */
-
-int64_t process_cpu_ns(pid_t pid)
-{
-    clockid_t clock;
-    struct timespec ts;
-    EXPECT_EQ(clock_getcpuclockid(pid, &clock), 0);
-    EXPECT_EQ(clock_gettime(clock, &ts), 0);
-    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-static long field_kb(const struct buf *status, const char *name)
-{
-    const char *at = strstr(status->p, name);
-    return at ? strtol(at + strlen(name), NULL, 10) : 0;
-}
-
-struct process_memory process_memory(pid_t pid)
-{
-    AUTO_BUF status = { 0 };
-    struct err err;
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    EXPECT_OK(file_read(path, 65536, &status, &err), err);
-    return (struct process_memory){ .rss = field_kb(&status, "VmRSS:"),
-                                    .anon = field_kb(&status, "RssAnon:"),
-                                    .file = field_kb(&status, "RssFile:"),
-                                    .peak = field_kb(&status, "VmHWM:") };
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "node/fixture.h"
+#include "support/program.h"
 
 #define POD_CONTAINERS 2
 
@@ -36,12 +37,3 @@ void bench_node_grow(struct bench_node *node, uint32_t pod_count);
 const struct bench_container *bench_node_kill(struct bench_node *node);
 /* Until the runtime says so. */
 void bench_node_wait_exited(struct bench_node *node, const struct bench_container *container);
-
-/* --- what processes cost --- */
-
-int64_t process_cpu_ns(pid_t pid); /* all its threads, since its start */
-
-struct process_memory { /* KiB, of /proc/PID/status */
-    long rss, anon, file, peak;
-};
-struct process_memory process_memory(pid_t pid);
