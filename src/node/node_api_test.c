@@ -221,6 +221,7 @@ TEST(while_the_server_is_away_pods_go_on_and_what_happened_is_told_when_it_is_ba
     cluster_pod(&c, "goes", "Always", gone_uid);
     WAIT_FOR(&c.rig, pod_ready(&c, "web") && pod_ready(&c, "goes"));
     atomic_store(&c.down, true);
+    rig_linger(); /* a question that was asked before is answered by then */
     fake_cri_exit(c.rig.fake, fake_cri_find(c.rig.fake, uid, "main").id, 7);
     remove_it(c.store, &pod_kind, "goes");
     WAIT_FOR(&c.rig, running(&c, uid) == 1 && fake_cri_find(c.rig.fake, uid, "main").attempt == 1);
