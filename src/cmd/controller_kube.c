@@ -60,21 +60,15 @@ struct serving {
 
 /* --- options --- */
 
-static int read_rate(struct serving *s, struct kube_options *options)
+static int read_count(const struct serving *s, const char *flag, uint32_t *out)
 {
-    const char *qps = flag_value(s->base.inv, "kube-client-qps");
-    const char *burst = flag_value(s->base.inv, "kube-client-burst");
-    int64_t number, most;
-    if (!str_to_i64(str_of(qps), &number) || number < 1 || number > 100000)
+    struct str text = str_of(flag_value(s->base.inv, flag));
+    int64_t number;
+    if (!str_to_i64(text, &number) || number < 1 || number > 100000)
         return print_complaint("controller", EXIT_USAGE,
-                               "--kube-client-qps %s: expected a number from 1 to 100000",
-                               STR_SHOWN(str_of(qps)));
-    if (!str_to_i64(str_of(burst), &most) || most < 1 || most > 100000)
-        return print_complaint("controller", EXIT_USAGE,
-                               "--kube-client-burst %s: expected a number from 1 to 100000",
-                               STR_SHOWN(str_of(burst)));
-    options->qps = (double)number;
-    options->burst = (uint32_t)most;
+                               "--%s %s: expected a number from 1 to 100000", flag,
+                               STR_SHOWN(text));
+    *out = (uint32_t)number;
     return EXIT_DONE;
 }
 
@@ -122,9 +116,12 @@ static int open_clients(struct serving *s)
                                     .may_write = may_write,
                                     .may_write_ctx = s };
     struct err err;
-    int code = read_rate(s, &options);
-    if (code != EXIT_DONE)
+    uint32_t qps;
+    int code;
+    if ((code = read_count(s, "kube-client-qps", &qps)) != EXIT_DONE ||
+        (code = read_count(s, "kube-client-burst", &options.burst)) != EXIT_DONE)
         return code;
+    options.qps = qps;
     if (kube_new(options, &s->kube, &err) < 0)
         return controller_complain(EXIT_ENVIRONMENT, &err);
     options.maybe_metrics = NULL;
@@ -450,6 +447,8 @@ static void stop(struct serving *s)
     controller_stop_serving(&s->base);
     stop_connecting(s);
     stop_acting(s);
+    if (s->kube) /* nobody has anything to write any more, kwok's thread neither */
+        kube_cancel(s->kube);
     control_free(s->control);
     dry_run_provider_free(s->maybe_dry_provider);
     kwok_free(s->kwok);

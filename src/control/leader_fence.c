@@ -1,5 +1,5 @@
 /* What stands between a leader and those who act in its name. Each write asks whether the lead is held
- * at this moment; a read never does, so a replica that stands by keeps its copy of the cluster warm.
+ * at this moment; a read never does: it hurts nobody.
  */
 #include "control/leader_inner.h"
 

@@ -37,7 +37,7 @@ struct kube_options {
 
 struct kube;
 int kube_new(struct kube_options options, struct kube **out, struct err *err); /* asks nobody yet */
-void kube_free(struct kube *kube); /* its watches are closed; NULL is fine */
+void kube_free(struct kube *kube); /* every watch has been closed; NULL is fine */
 KV_AUTO_TYPE(kube, kube_free)
 
 const struct store *kube_store(struct kube *kube);
