@@ -6,7 +6,8 @@
  *     spec.nodeName, status.podIPs, status.startTime    to the pod itself
  *     spec.affinity    to a block of its own: a DaemonSet pins each pod to its node with it
  *     spec.volumes     likewise: a StatefulSet's pods have claims of their own. Volumes that bind
- *                      to no place are dropped; every pod's token volume has a random name
+ *                      to no place are dropped; every pod's token volume has a random name. What
+ *                      image volumes refer to stays with the spec, being equal as its images are
  *     times of conditions and containers    packed into pod.moments
  */
 #include "api/pod.h"
@@ -17,6 +18,21 @@ static bool volume_matters(const struct volume *v)
 {
     return v->claim.name.p || v->ephemeral.maybe_template || v->csi.id.p || v->aws_disk.id.p ||
            v->gce_disk.id.p || v->azure_disk.id.p || v->cinder_disk.id.p;
+}
+
+static void settle_volume_images(struct pod_spec *spec, struct arena *arena)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < spec->volumes.count; i++)
+        count += spec->volumes.items[i].image.id.len > 0;
+    if (count == 0)
+        return;
+    struct str *images = arena_array(arena, struct str, count);
+    spec->volume_images.items = images;
+    for (uint32_t i = 0; i < spec->volumes.count; i++) {
+        if (spec->volumes.items[i].image.id.len > 0)
+            images[spec->volume_images.count++] = spec->volumes.items[i].image.id;
+    }
 }
 
 static void settle_volumes(struct pod *pod, struct pod_spec *spec)
@@ -106,6 +122,7 @@ static void settle(struct object *view, struct arena *arena)
     spec->node_name = STR_NONE;
     pod->maybe_affinity = spec->affinity;
     spec->affinity = NULL;
+    settle_volume_images(spec, arena);
     settle_volumes(pod, spec);
 
     pod->start_us = status->start_us;

@@ -136,6 +136,7 @@ struct volume {
     struct volume_ephemeral_source ephemeral;
     struct volume_id_source csi; /* the driver of an inline volume */
     struct volume_id_source aws_disk, gce_disk, azure_disk, cinder_disk; /* in-tree: its id */
+    struct volume_id_source image; /* its reference; of a pod moved to spec.volume_images */
 };
 extern const struct schema volume_schema;
 
@@ -161,11 +162,13 @@ struct pod_os_name {
 };
 
 struct pod_spec {
-    LIST(struct volume) volumes; /* of a template; a pod's are in pod.volumes */
+    LIST(struct volume) volumes;   /* of a template; a pod's are in pod.volumes */
+    struct str_list volume_images; /* of a pod: what its image volumes refer to */
     LIST(struct container) init_containers, containers;
     struct maybe_int termination_grace_s, active_deadline_s;
     struct str_map node_selector;
     struct str service_account_name;
+    LIST(struct named) image_pull_secrets;
     struct str node_name;            /* of a template; a pod's is in pod.node_name */
     const struct affinity *affinity; /* of a template; a pod's is in pod.maybe_affinity */
     struct str scheduler_name;
@@ -301,6 +304,10 @@ int64_t pod_host_port(const struct pod_spec *spec, const struct container_port *
  * STR_NONE: the volume is not a claim. */
 struct str pod_volume_claim(const struct pod *pod, const struct volume *volume,
                             struct arena *arena);
+
+/* The images that its node needs, each once, in the order of their first use: of init containers, of
+ * containers, of image volumes. The array is the arena's, the texts the pod's. Returns how many. */
+uint32_t pod_images(const struct pod *pod, struct arena *arena, const struct str **out);
 
 /* Checks of a pod's spec beyond the schema, a template's too. `spec` is the JSON at `path` that
  * `typed` was decoded from. The names of a StatefulSet's volumeClaimTemplates are volumes too. */

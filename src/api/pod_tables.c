@@ -229,8 +229,11 @@ static const struct rule spread_list_rule = { KEYED_BY("topologyKey", "whenUnsat
 static const struct field gate_fields[] = {
     FIELD(STR, name, "name", NULL, REQUIRED, .rule = &label_key_rule),
 };
+static const struct field pull_secret_fields[] = { FIELD(STR, name, "name", NULL) };
 #undef T
 static const struct schema gate_schema = SCHEMA("PodSchedulingGate", struct named, gate_fields);
+static const struct schema pull_secret_schema =
+    SCHEMA("LocalObjectReference", struct named, pull_secret_fields);
 
 #define T struct condition_type
 static const struct field readiness_gate_fields[] = {
@@ -295,7 +298,7 @@ static const struct field pod_spec_fields[] = {
     FIELD(BOOL, host_ipc, "hostIPC", NULL),
     CHECKED(BOOL, "shareProcessNamespace"),
     CHECKED(STRUCT, "securityContext", .sub = &pod_security_schema, .rule = &empty_object_rule),
-    CHECKED(LIST, "imagePullSecrets", .sub = &local_ref_schema),
+    FIELD(LIST, image_pull_secrets, "imagePullSecrets", NULL, .sub = &pull_secret_schema),
     CHECKED(STR, "hostname", .rule = &dns_label_rule),
     CHECKED(STR, "subdomain", .rule = &dns_label_rule),
     FIELD(OPTION, affinity, "affinity", NULL, .sub = &affinity_schema),
@@ -322,6 +325,7 @@ static const struct field pod_spec_fields[] = {
           .rule = &by_name_rule),
     FIELD(STRUCT, resources, "resources", NULL, .sub = &resource_needs_schema),
     CHECKED(STR, "hostnameOverride"),
+    FIELD(STRS, volume_images, "", NULL, .flags = FIELD_DERIVED),
 };
 #undef T
 const struct schema pod_spec_schema = SCHEMA("PodSpec", struct pod_spec, pod_spec_fields);

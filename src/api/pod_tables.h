@@ -11,8 +11,7 @@ extern const struct schema container_security_schema, pod_security_schema;
 extern const struct schema host_alias_schema, dns_config_schema, local_ref_schema;
 
 extern const struct schema host_path_schema, empty_dir_schema, secret_volume_schema,
-    config_map_volume_schema, downward_volume_schema, projected_volume_schema, nfs_volume_schema,
-    image_volume_schema;
+    config_map_volume_schema, downward_volume_schema, projected_volume_schema, nfs_volume_schema;
 
 extern const struct schema resource_needs_schema; /* of struct resource_needs; also for node/ */
 

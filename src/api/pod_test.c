@@ -155,6 +155,42 @@ TEST(only_volumes_that_matter_for_placement_are_kept)
     EXPECT_STR(pod->volumes.items[3].aws_disk.id, "vol-1");
 }
 
+TEST(a_pod_has_each_of_its_images_once_in_the_order_of_use)
+{
+    static const char *const want[] = { "setup:1", "web:1", "helper:1", "models:7", "more:1" };
+    SAMPLE s;
+    const struct pod *pod = sample_pod(
+        &s, HEAD "spec:\n"
+                 "  initContainers: [{name: a, image: setup:1}, {name: b, image: web:1}]\n"
+                 "  containers: [{name: c, image: web:1}, {name: d, image: helper:1}]\n"
+                 "  ephemeralContainers: [{name: e, image: debug:1}]\n"
+                 "  volumes:\n"
+                 "  - {name: v1, image: {reference: models:7, pullPolicy: Always}}\n"
+                 "  - {name: tmp, emptyDir: {}}\n"
+                 "  - {name: v2, image: {reference: helper:1}}\n"
+                 "  - {name: v3, image: {pullPolicy: Never}}\n"
+                 "  - {name: v4, image: {reference: more:1}}\n");
+    const struct str *images;
+    EXPECT_EQ(pod_images(pod, &s.arena, &images), KV_COUNT_OF(want));
+    for (size_t i = 0; i < KV_COUNT_OF(want); i++)
+        EXPECT_STR(images[i], want[i]);
+    EXPECT_EQ(pod->volumes.count, 0); /* they bind to no place */
+    EXPECT_EQ(pod->spec->volume_images.count, 3);
+}
+
+TEST(a_pod_keeps_the_names_of_its_pull_secrets)
+{
+    SAMPLE s;
+    const struct pod *pod =
+        sample_pod(&s, HEAD "spec:\n"
+                            "  containers: [{name: a, image: i}]\n"
+                            "  imagePullSecrets: [{name: registry}, {}, {name: mirror}]\n");
+    EXPECT_EQ(pod->spec->image_pull_secrets.count, 3);
+    EXPECT_STR(pod->spec->image_pull_secrets.items[0].name, "registry");
+    EXPECT_EQ(pod->spec->image_pull_secrets.items[1].name.len, 0);
+    EXPECT_STR(pod->spec->image_pull_secrets.items[2].name, "mirror");
+}
+
 static const char running[] = HEAD
     "spec: {containers: [{name: a, image: i}]}\n"
     "status:\n"

@@ -420,9 +420,3 @@ static const struct field nfs_volume_fields[] = {
     CHECKED(BOOL, "readOnly"),
 };
 const struct schema nfs_volume_schema = SCHEMA_CHECKED("NFSVolumeSource", nfs_volume_fields);
-
-static const struct field image_volume_fields[] = {
-    CHECKED(STR, "reference"),
-    CHECKED(ENUM, "pullPolicy", RULE(ENUMS("Always", "IfNotPresent", "Never"))),
-};
-const struct schema image_volume_schema = SCHEMA_CHECKED("ImageVolumeSource", image_volume_fields);

@@ -1,4 +1,5 @@
-/* Tables of a pod's volumes: those that decide where it may run are kept, the rest only checked. */
+/* Tables of a pod's volumes: those that decide where it may run are kept, and what images they are of;
+ * the rest is only checked. */
 #include "api/pod_tables.h"
 
 #define REQUIRED .flags = FIELD_REQUIRED
@@ -49,6 +50,10 @@ static const struct field cinder_disk_fields[] = {
     CHECKED(BOOL, "readOnly"),
     CHECKED(STRUCT, "secretRef", .sub = &local_ref_schema),
 };
+static const struct field image_source_fields[] = {
+    FIELD(STR, id, "reference", NULL),
+    CHECKED(ENUM, "pullPolicy", RULE(ENUMS("Always", "IfNotPresent", "Never"))),
+};
 #undef T
 static const struct schema csi_source_schema =
     SCHEMA("CSIVolumeSource", struct volume_id_source, csi_source_fields);
@@ -60,6 +65,8 @@ static const struct schema azure_disk_schema =
     SCHEMA("AzureDiskVolumeSource", struct volume_id_source, azure_disk_fields);
 static const struct schema cinder_disk_schema =
     SCHEMA("CinderVolumeSource", struct volume_id_source, cinder_disk_fields);
+static const struct schema image_source_schema =
+    SCHEMA("ImageVolumeSource", struct volume_id_source, image_source_fields);
 
 static const struct rule access_modes_rule = {
     .items_min = 1,
@@ -133,7 +140,7 @@ static const struct field volume_fields[] = {
     FIELD_KNOWN("storageos"),
     FIELD(STRUCT, csi, "csi", NULL, .sub = &csi_source_schema),
     FIELD(STRUCT, ephemeral, "ephemeral", NULL, .sub = &ephemeral_source_schema),
-    CHECKED(STRUCT, "image", .sub = &image_volume_schema),
+    FIELD(STRUCT, image, "image", NULL, .sub = &image_source_schema),
 };
 #undef T
 const struct schema volume_schema = SCHEMA("Volume", struct volume, volume_fields);

@@ -1,8 +1,10 @@
-/* The rights of the controller, as a table. A row is one group, some of its resources, and verbs.
+/* The rights of the controller and the extender, as tables. A row is one group, some of its resources, and
+ * verbs.
  *
- * It reads what the scheduler's decisions depend on and writes what it owns. It cannot read Secrets
- * or ConfigMaps, cannot change a pod's spec, and cannot touch RBAC itself. The leader's lease is a
- * right within its namespace, on that one object.
+ * The controller reads what the scheduler's decisions depend on and writes what it owns. It cannot read
+ * Secrets or ConfigMaps, cannot change a pod's spec, and cannot touch RBAC itself. The leader's lease is a
+ * right within its namespace, on that one object. The extender only reads. What some flags need beyond that
+ * is in roles of their own, for whoever turns those on to bind: that of pull secrets to namespaces, best.
  */
 #include "api/rbac.h"
 
@@ -26,6 +28,7 @@ static const struct rights cluster_rights[] = {
     { "scheduling.k8s.io", "priorityclasses", FOLLOW, NULL },
     { "apps", "daemonsets", FOLLOW, NULL },
     { "policy", "poddisruptionbudgets", FOLLOW, NULL },
+    { "nfd.k8s-sigs.io", "nodefeatures", FOLLOW, NULL },
     /* and one by one, what must be known as it is right now; with --dry-run, what would be patched */
     { "karpenter.sh", "nodepools nodeclaims nodeoverlays", "get", NULL },
     { "karpenter.kwok.sh", "kwoknodeclasses", "get", NULL },
@@ -48,6 +51,19 @@ static const struct rights lease_rights[] = {
     /* A name cannot be asked for on creation: the object is not there yet. */
     { "coordination.k8s.io", "leases", "create", NULL },
     { "coordination.k8s.io", "leases", "get patch", LEASE_NAME },
+};
+
+static const struct rights extender_rights[] = {
+    { "", "pods nodes", FOLLOW, NULL },
+    { "nfd.k8s-sigs.io", "nodefeatures", FOLLOW, NULL },
+};
+
+static const struct rights image_group_rights[] = {
+    { "nfd.k8s-sigs.io", "nodefeaturegroups", "get list watch create patch delete", NULL },
+};
+
+static const struct rights pull_secret_rights[] = {
+    { "", "secrets serviceaccounts", "get", NULL },
 };
 
 static json_mut *words(struct json_build *b, const char *text)
@@ -94,43 +110,73 @@ static json_mut *object(struct json_build *b, const char *api_version, const cha
 
 #define RBAC_VERSION "rbac.authorization.k8s.io/v1"
 
-/* Gives the role of the same name to the service account. */
-static json_mut *binding(struct json_build *b, const char *kind, const char *role_kind,
-                         const struct rbac_options *options, struct str maybe_namespace)
+static json_mut *role(struct json_build *b, const char *kind, struct str name,
+                      struct str maybe_namespace, const struct rights *table, size_t count)
 {
-    json_mut *o = object(b, RBAC_VERSION, kind, options->name, maybe_namespace);
-    json_mut *role = json_mut_object(b, o, STR("roleRef"));
+    json_mut *o = object(b, RBAC_VERSION, kind, name, maybe_namespace);
+    json_set(b, o, STR("rules"), rules(b, table, count));
+    return o;
+}
+
+#define CLUSTER_ROLE(b, name, table)                                                               \
+    role(b, "ClusterRole", name, STR_NONE, table, KV_COUNT_OF(table))
+
+/* Gives the role of the same name to the service account of that name. */
+static json_mut *binding(struct json_build *b, const char *kind, const char *role_kind,
+                         struct str name, struct str namespace_, bool within)
+{
+    json_mut *o = object(b, RBAC_VERSION, kind, name, within ? namespace_ : STR_NONE);
+    json_mut *ref = json_mut_object(b, o, STR("roleRef"));
     json_mut *subjects = json_new_array(b), *subject = json_new_object(b);
 
-    json_set_str(b, role, "apiGroup", STR("rbac.authorization.k8s.io"));
-    json_set_str(b, role, "kind", str_of(role_kind));
-    json_set_str(b, role, "name", options->name);
+    json_set_str(b, ref, "apiGroup", STR("rbac.authorization.k8s.io"));
+    json_set_str(b, ref, "kind", str_of(role_kind));
+    json_set_str(b, ref, "name", name);
     json_set_str(b, subject, "kind", STR("ServiceAccount"));
-    json_set_str(b, subject, "name", options->name);
-    json_set_str(b, subject, "namespace", options->namespace_);
+    json_set_str(b, subject, "name", name);
+    json_set_str(b, subject, "namespace", namespace_);
     json_push(b, subjects, subject);
     json_set(b, o, STR("subjects"), subjects);
     return o;
 }
 
+static json_mut *cluster_binding(struct json_build *b, struct str name, struct str namespace_)
+{
+    return binding(b, "ClusterRoleBinding", "ClusterRole", name, namespace_, false);
+}
+
+/* The name with something after it: "karve-extender". */
+static struct str with_suffix(struct buf *out, struct str name, const char *suffix)
+{
+    buf_clear(out);
+    buf_add(out, name);
+    buf_addz(out, suffix);
+    return buf_str(out);
+}
+
 json_mut *rbac_build(struct json_build *b, struct rbac_options options)
 {
-    json_mut *list = json_new_array(b), *role;
+    json_mut *list = json_new_array(b);
+    AUTO_BUF text = { 0 };
+    struct str namespace_ = options.namespace_.p ? options.namespace_ : STR("kube-system");
+    struct str name = options.name.p ? options.name : STR("karve");
 
-    if (!options.namespace_.p)
-        options.namespace_ = STR("kube-system");
-    if (!options.name.p)
-        options.name = STR("karve");
-
-    json_push(b, list, object(b, "v1", "ServiceAccount", options.name, options.namespace_));
-    role = object(b, RBAC_VERSION, "ClusterRole", options.name, STR_NONE);
-    json_set(b, role, STR("rules"), rules(b, cluster_rights, KV_COUNT_OF(cluster_rights)));
-    json_push(b, list, role);
-    json_push(b, list, binding(b, "ClusterRoleBinding", "ClusterRole", &options, STR_NONE));
-
-    role = object(b, RBAC_VERSION, "Role", options.name, options.namespace_);
-    json_set(b, role, STR("rules"), rules(b, lease_rights, KV_COUNT_OF(lease_rights)));
-    json_push(b, list, role);
-    json_push(b, list, binding(b, "RoleBinding", "Role", &options, options.namespace_));
+    json_push(b, list, object(b, "v1", "ServiceAccount", name, namespace_));
+    json_push(b, list, CLUSTER_ROLE(b, name, cluster_rights));
+    json_push(b, list, cluster_binding(b, name, namespace_));
+    json_push(b, list, role(b, "Role", name, namespace_, lease_rights, KV_COUNT_OF(lease_rights)));
+    json_push(b, list, binding(b, "RoleBinding", "Role", name, namespace_, true));
+    if (options.extender) {
+        struct str extender = with_suffix(&text, name, "-extender");
+        json_push(b, list, object(b, "v1", "ServiceAccount", extender, namespace_));
+        json_push(b, list, CLUSTER_ROLE(b, extender, extender_rights));
+        json_push(b, list, cluster_binding(b, extender, namespace_));
+    }
+    if (options.optional_roles) {
+        struct str groups = with_suffix(&text, name, "-image-groups");
+        json_push(b, list, CLUSTER_ROLE(b, groups, image_group_rights));
+        struct str secrets = with_suffix(&text, name, "-pull-secrets");
+        json_push(b, list, CLUSTER_ROLE(b, secrets, pull_secret_rights));
+    }
     return list;
 }

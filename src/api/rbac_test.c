@@ -77,6 +77,7 @@ TEST(rbac_allows_what_the_controllers_read_and_write)
         { { "list", "watch" }, "karpenter.k8s.aws", "ec2nodeclasses" },
         { { "list", "watch" }, "storage.k8s.io", "volumeattachments" },
         { { "list", "watch" }, "policy", "poddisruptionbudgets" },
+        { { "list", "watch" }, "nfd.k8s-sigs.io", "nodefeatures" },
         { { "create", "delete", "patch" }, "karpenter.sh", "nodeclaims" },
         { { "update" }, "karpenter.sh", "nodeclaims/finalizers" },
         { { "list", "watch" }, "scheduling.k8s.io", "priorityclasses" },
@@ -101,6 +102,8 @@ TEST(rbac_allows_no_more)
     struct read r = read_rbac((struct rbac_options){ 0 });
     const json_val *role = json_at(r.doc.root, 1);
     EXPECT_FALSE(allows(role, "get", "", "secrets"));
+    EXPECT_FALSE(allows(role, "list", "nfd.k8s-sigs.io", "nodefeaturegroups"));
+    EXPECT_FALSE(allows(role, "patch", "nfd.k8s-sigs.io", "nodefeatures"));
     EXPECT_FALSE(allows(role, "get", "", "configmaps"));
     EXPECT_FALSE(allows(role, "get", "", "persistentvolumeclaims"));
     EXPECT_FALSE(allows(role, "create", "", "pods"));
@@ -128,5 +131,64 @@ TEST(rbac_lets_only_the_leaders_lease_be_written)
     const json_val *named = json_at(json_get(role, STR("rules")), 1);
     EXPECT_TRUE(has_word(json_get(named, STR("resourceNames")), "karpenter-leader-election"));
     EXPECT_TRUE(has_word(json_get(named, STR("verbs")), "patch"));
+    read_done(&r);
+}
+
+static const json_val *find(const struct read *r, const char *kind, const char *name)
+{
+    json_each_item(r->doc.root, o) {
+        if (str_eqz(json_str(json_get(o, STR("kind"))), kind) &&
+            str_eqz(json_str(json_path(o, "metadata.name")), name))
+            return o;
+    }
+    return NULL;
+}
+
+TEST(the_extender_has_an_account_of_its_own_that_only_reads_what_it_follows)
+{
+    static const struct {
+        const char *group, *resource;
+    } followed[] = { { "", "pods" }, { "", "nodes" }, { "nfd.k8s-sigs.io", "nodefeatures" } };
+    struct read r =
+        read_rbac((struct rbac_options){ .namespace_ = STR("nodes"), .extender = true });
+    const json_val *role = find(&r, "ClusterRole", "karve-extender");
+    const json_val *binding = find(&r, "ClusterRoleBinding", "karve-extender");
+    EXPECT_EQ(json_count(r.doc.root), 8);
+    EXPECT_TRUE(role && binding);
+    EXPECT_STR(
+        json_str(json_path(find(&r, "ServiceAccount", "karve-extender"), "metadata.namespace")),
+        "nodes");
+    EXPECT_STR(json_str(json_path(binding, "roleRef.name")), "karve-extender");
+    EXPECT_STR(json_str(json_get(json_at(json_get(binding, STR("subjects")), 0), STR("name"))),
+               "karve-extender");
+    for (size_t i = 0; i < KV_COUNT_OF(followed); i++) {
+        EXPECT_TRUE(allows(role, "list", followed[i].group, followed[i].resource));
+        EXPECT_TRUE(allows(role, "watch", followed[i].group, followed[i].resource));
+    }
+    json_each_item(json_get(role, STR("rules")), rule) {
+        EXPECT_EQ(json_count(json_get(rule, STR("verbs"))), 2);
+        EXPECT_FALSE(has_word(json_get(rule, STR("resources")), "secrets"));
+        EXPECT_FALSE(has_word(json_get(rule, STR("resources")), "nodefeaturegroups"));
+    }
+    read_done(&r);
+}
+
+TEST(roles_for_what_is_off_by_default_are_given_to_nobody)
+{
+    static const char *const verbs[] = { "get", "list", "watch", "create", "patch", "delete" };
+    struct read r = read_rbac((struct rbac_options){ .extender = true, .optional_roles = true });
+    const json_val *groups = find(&r, "ClusterRole", "karve-image-groups");
+    const json_val *secrets = find(&r, "ClusterRole", "karve-pull-secrets");
+    EXPECT_TRUE(groups && secrets);
+    for (size_t i = 0; i < KV_COUNT_OF(verbs); i++) {
+        EXPECT_TRUE(allows(groups, verbs[i], "nfd.k8s-sigs.io", "nodefeaturegroups"));
+        bool get = i == 0;
+        EXPECT_EQ(allows(secrets, verbs[i], "", "secrets"), get);
+        EXPECT_EQ(allows(secrets, verbs[i], "", "serviceaccounts"), get);
+    }
+    json_each_item(r.doc.root, o) {
+        struct str bound = json_str(json_path(o, "roleRef.name"));
+        EXPECT_FALSE(str_eqz(bound, "karve-image-groups") || str_eqz(bound, "karve-pull-secrets"));
+    }
     read_done(&r);
 }

@@ -68,7 +68,8 @@ static struct arena_block *block_for(struct arena *a, size_t need)
         a->head->older = own;
         return own;
     }
-    size_t cap = a->head ? a->head->cap * 2 : BLOCK_BYTES_MIN;
+    size_t first = a->first_bytes ? a->first_bytes : BLOCK_BYTES_MIN;
+    size_t cap = a->head ? a->head->cap * 2 : first;
     size_t cap_max = a->pages ? PAGES_BYTES_MAX - sizeof(struct arena_block) : BLOCK_BYTES_MAX;
     if (cap > cap_max)
         cap = cap_max;
@@ -162,5 +163,6 @@ void arena_reset(struct arena *a)
     largest->used = 0;
     *a = (struct arena){ .head = largest,
                          .held_bytes = sizeof *largest + largest->cap,
+                         .first_bytes = a->first_bytes,
                          .pages = a->pages };
 }

@@ -3,6 +3,8 @@
  * Zero-initialised is empty. Blocks double in size up to 1 MiB, so calls to malloc are rare;
  * `arena_reset` keeps the largest block for the next round. Not thread safe: one owner.
  *
+ * What is small and there many times says how large its first block is: `{ .first_bytes = 200 }`.
+ *
  * For what is built once and then only read there is `{ .pages = true }`: its blocks are whole pages
  * of their own, which `arena_seal` makes read-only.
  */
@@ -16,6 +18,7 @@ struct arena {
     struct arena_block *head; /* the block being filled; older ones hang behind it */
     size_t used_bytes;        /* handed out since the last reset */
     size_t held_bytes;        /* taken from malloc, or from the system as pages */
+    uint32_t first_bytes;     /* of the first block; 0: 1 KiB. arena_done forgets it */
     bool pages;               /* set before the first allocation; arena_done forgets it */
     bool sealed;
 };

@@ -183,3 +183,18 @@ TEST(arena_that_is_sealed_cannot_be_written_and_gives_no_more)
     EXPECT_EQ(signal_of(write_to, &a, large + 299999), SIGSEGV);
     EXPECT_EQ(signal_of(ask_for_more, &a, small), SIGABRT);
 }
+
+TEST(the_first_block_is_as_large_as_was_said_and_later_ones_grow)
+{
+    AUTO_ARENA small = { .first_bytes = 64 };
+    arena_alloc(&small, 64);
+    size_t held = small.held_bytes;
+    EXPECT_TRUE(held < 128);
+    arena_alloc(&small, 16);
+    EXPECT_TRUE(small.held_bytes >= held + 128);
+    arena_reset(&small);
+    EXPECT_EQ(small.first_bytes, 64);
+    arena_done(&small);
+    arena_alloc(&small, 1);
+    EXPECT_TRUE(small.held_bytes >= 1024);
+}

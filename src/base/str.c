@@ -213,6 +213,13 @@ void buf_done(struct buf *b)
     *b = (struct buf){ 0 };
 }
 
+void buf_wipe(struct buf *b)
+{
+    if (b->p)
+        explicit_bzero(b->p, b->cap);
+    buf_done(b);
+}
+
 void buf_clear(struct buf *b)
 {
     buf_cut(b, 0);
@@ -307,11 +314,28 @@ static void add_escaped(struct buf *b, unsigned code)
         buf_addf(b, "\\u%04x", code);
 }
 
+/* How many bytes from `i` on are plain for sure, by eights: most texts are plain throughout. A byte that is
+ * above, below, or one of the three that are not gives its eight away; borrows can only give away more. */
+static size_t plain_run(struct str s, size_t i)
+{
+    const uint64_t ones = UINT64_MAX / 255, highs = ones * 0x80;
+    size_t from = i;
+    for (uint64_t w; i + sizeof w <= s.len; i += sizeof w) {
+        memcpy(&w, s.p + i, sizeof w);
+        uint64_t quote = w ^ ones * '"', slash = w ^ ones * '\\', del = w ^ ones * 0x7f;
+        uint64_t odd = w | (w - ones * ' ') | (quote - ones) | (slash - ones) | (del - ones);
+        if (odd & highs)
+            break;
+    }
+    return i - from;
+}
+
 void buf_add_quoted(struct buf *b, struct str s)
 {
     size_t from = 0; /* of what is copied as it is */
+    buf_reserve(b, s.len + 2);
     buf_addc(b, '"');
-    for (size_t i = 0; i < s.len;) {
+    for (size_t i = plain_run(s, 0); i < s.len;) {
         unsigned char c = (unsigned char)s.p[i];
         size_t n = c < 0x80 ? 1 : str_utf8_first(str_sub(s, i, s.len));
         bool high_control = n == 2 && c == 0xc2 && (unsigned char)s.p[i + 1] < 0xa0;

@@ -104,6 +104,7 @@ struct buf {
 };
 
 void buf_done(struct buf *b);
+void buf_wipe(struct buf *b);            /* done, and nothing of it is left in memory: secrets */
 void buf_clear(struct buf *b);           /* keeps the memory */
 void buf_cut(struct buf *b, size_t len); /* keeps the first `len` bytes */
 void buf_reserve(struct buf *b, size_t more);
@@ -128,3 +129,4 @@ static inline struct str buf_str(const struct buf *b)
 char *buf_take(struct buf *b); /* hands the bytes to the caller, who frees; b is empty again */
 
 #define AUTO_BUF __attribute__((cleanup(buf_done))) struct buf
+#define AUTO_SECRET_BUF __attribute__((cleanup(buf_wipe))) struct buf

@@ -402,3 +402,24 @@ TEST(buf_add_double_reads_back_as_itself_and_no_shorter_text_does)
         EXPECT_TRUE(strtod(shorter, NULL) != v);
     }
 }
+
+/* Eight bytes are looked at at once: one that is not plain must be found wherever it is. */
+TEST(quoting_a_byte_does_not_depend_on_its_place)
+{
+    for (int byte = 0; byte < 256; byte++) {
+        AUTO_BUF alone = { 0 };
+        char one = (char)byte;
+        buf_add_quoted(&alone, (struct str){ &one, 1 });
+        struct str inner = str_sub(buf_str(&alone), 1, alone.len - 2);
+        for (size_t place = 0; place < 20; place++) {
+            char text[20];
+            AUTO_BUF got = { 0 }, want = { 0 };
+            memset(text, 'a', sizeof text);
+            text[place] = one;
+            buf_add_quoted(&got, (struct str){ text, sizeof text });
+            buf_addf(&want, "\"%.*s%.*s%.*s\"", (int)place, "aaaaaaaaaaaaaaaaaaaa", STR_ARG(inner),
+                     (int)(19 - place), "aaaaaaaaaaaaaaaaaaaa");
+            EXPECT_STR(buf_str(&got), want.p);
+        }
+    }
+}

@@ -237,6 +237,13 @@ void doc_done(struct doc *doc)
     *doc = (struct doc){ 0 };
 }
 
+void doc_wipe(struct doc *doc)
+{
+    /* The strings are unescaped in place, in the reader's own copy of the text. */
+    if (doc->yy && doc->yy->str_pool)
+        explicit_bzero(doc->yy->str_pool, doc->yy->dat_read);
+}
+
 struct text_pos doc_position(const struct doc *doc, const json_val *v)
 {
     uintptr_t first = (uintptr_t)doc->root;

@@ -61,6 +61,7 @@ int json_reader_read(struct json_reader *reader, struct str text, struct doc *ou
 void json_reader_done(struct json_reader *reader);
 
 void doc_done(struct doc *doc);
+void doc_wipe(struct doc *doc); /* before doc_done: the strings of a JSON document are secrets */
 struct text_pos doc_position(const struct doc *doc, const json_val *v);
 
 /* --- reading; all accept NULL as "absent" --- */

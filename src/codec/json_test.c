@@ -545,3 +545,19 @@ TEST(json_reader_reads_one_document_after_another_in_the_same_memory)
     doc_done(&doc);
     json_reader_done(&reader);
 }
+
+TEST(a_wiped_document_has_no_text_left)
+{
+    struct doc doc;
+    struct err err = { 0 };
+    EXPECT_OK(json_read(STR("{\"password\":\"hun\\u0074er2\",\"n\":[\"last\"]}"), &doc, &err), err);
+    struct str first = json_str(json_path(doc.root, "password"));
+    struct str last = json_str(json_at(json_path(doc.root, "n"), 0));
+    EXPECT_STR(first, "hunter2");
+    doc_wipe(&doc);
+    for (size_t i = 0; i < first.len; i++)
+        EXPECT_EQ(first.p[i], 0);
+    for (size_t i = 0; i < last.len; i++)
+        EXPECT_EQ(last.p[i], 0);
+    doc_done(&doc);
+}

@@ -64,6 +64,8 @@ int http_new(struct http_options options, struct http **out, struct err *err)
     http->user_agent = kv_strdup(options.user_agent ? options.user_agent : "karve");
     http->maybe_proxy = options.proxy ? kv_strdup(options.proxy) : NULL;
     http->http1 = options.http1;
+    http->may_connect = options.may_connect;
+    http->may_connect_ctx = options.may_connect_ctx;
     http->log = options.log;
     http->earliest_ns = HTTP_NEVER;
     http->multi = libcurl.multi_init();

@@ -26,6 +26,19 @@
 #define HTTP_STREAM_BYTES_MAX ((size_t)16 << 20) /* waiting to be taken */
 #define HTTP_HEAD_BYTES_MAX ((size_t)256 << 10)
 
+struct sockaddr;
+
+/* The parts of "https://host:port/path?query"; they borrow from it. */
+struct http_url {
+    bool tls;
+    struct str authority; /* as written: "[::1]:6443" */
+    struct str host;      /* in brackets if it is an IPv6 address */
+    uint16_t port;        /* also when the URL does not say it */
+    struct str rest;      /* from the path on, perhaps empty */
+};
+/* ERR_INVALID. A URL with a user's name in it is refused: credentials travel in headers. */
+int http_url_parse(struct str url, struct http_url *out, struct err *err);
+
 /* How the server is known to us and we to it. PEM texts; copied. */
 struct http_tls {
     struct str ca_pem;            /* empty: the system's authorities */
@@ -41,6 +54,12 @@ struct http_options {
     bool http1; /* never HTTP/2 */
     /* To one host; 0: 64. Over HTTP/1.1 each stream that is open has one, and calls beyond them wait. */
     uint32_t connections_max;
+    /* Asked for each address before it is connected to, `host` being the URL's: whatever a name means now
+     * is judged, and not what it meant when somebody looked. With a proxy the address is the
+     * proxy's. If it refuses all that there are, the call ends with ERR_DENIED. By the I/O thread; NULL: any
+     * will do. */
+    bool (*may_connect)(void *ctx, struct str host, const struct sockaddr *address);
+    void *may_connect_ctx;
     struct log *log; /* borrowed; NULL is silent */
 };
 
@@ -87,7 +106,7 @@ struct http_call *http_start(struct http *http, const struct http_request *reque
 
 /* Wait for the whole reply. Any status is a success: an error is that no whole reply came.
  * ERR_UNAVAILABLE: no connection, no answer in time, or cut off. ERR_DENIED: the server's
- * certificate is not believed, or it refuses ours. ERR_CAPACITY: too long. ERR_INVALID: no URL, or
+ * certificate is not believed, or it refuses ours; or no address of it may be connected to. ERR_CAPACITY: too long. ERR_INVALID: no URL, or
  * no HTTP. ERR_CANCELLED. */
 int http_finish(struct http_call *call, struct http_reply *reply, struct err *err);
 
@@ -106,6 +125,8 @@ enum http_took http_take(struct http_call *call, struct buf *out, struct err *er
 /* A header of the reply, any case; STR_NONE: it has none. Lives as long as the call. Once the head has
  * come. The first one, if there are several. */
 struct str http_reply_header(struct http_call *call, struct str name);
+/* The `ix`th of that name, from 0. */
+struct str http_reply_header_at(struct http_call *call, struct str name, uint32_t ix);
 
 /* Can the server have seen the request? False only if it surely has not: no connection was made, no
  * TLS agreed. Once it has ended. */

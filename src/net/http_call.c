@@ -204,10 +204,15 @@ enum http_took http_take(struct http_call *call, struct buf *out, struct err *er
 
 struct str http_reply_header(struct http_call *call, struct str name)
 {
+    return http_reply_header_at(call, name, 0);
+}
+
+struct str http_reply_header_at(struct http_call *call, struct str name, uint32_t ix)
+{
     pthread_mutex_lock(&call->lock);
     struct str head = call->head_done ? buf_str(&call->head) : STR_NONE;
     pthread_mutex_unlock(&call->lock);
-    return http_head_find(head, name);
+    return http_head_find_at(head, name, ix);
 }
 
 int64_t http_retry_after_ns(struct http_call *call, int64_t wall_us)

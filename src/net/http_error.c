@@ -48,7 +48,10 @@ static void explain_connect(struct http_call *call, const char *text)
     char os[128];
     const char *why = os_text(call, os);
     struct str at = authority(call);
-    if (why)
+    if (call->address_refused)
+        http_call_fail(call, ERR_DENIED, "connect to %.*s: its address is not one to connect to",
+                       STR_ARG(at));
+    else if (why)
         http_call_fail(call, ERR_UNAVAILABLE, "connect to %.*s: %s", STR_ARG(at), why);
     else
         http_call_fail(call, ERR_UNAVAILABLE, "connect to %.*s: %s", STR_ARG(at), text);

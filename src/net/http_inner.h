@@ -10,19 +10,14 @@
 
 /* --- texts (http_text.c) --- */
 
-/* The parts of "https://host:port/path?query"; they borrow from it. */
-struct http_url {
-    bool tls;
-    struct str authority; /* as written: "[::1]:6443" */
-    struct str host;      /* in brackets if it is an IPv6 address */
-    uint16_t port;        /* also when the URL does not say it */
-    struct str rest;      /* from the path on, perhaps empty */
-};
-/* ERR_INVALID. A URL with a user's name in it is refused: credentials travel in headers. */
-int http_url_parse(struct str url, struct http_url *out, struct err *err);
 /* Method, URL and headers hold nothing that would end their line early, or that we set ourselves. */
 int http_request_check(const struct http_request *request, struct err *err);
-struct str http_head_find(struct str head, struct str name); /* its value, trimmed; or STR_NONE */
+/* The value of the `ix`th of that name, trimmed; or STR_NONE. */
+struct str http_head_find_at(struct str head, struct str name, uint32_t ix);
+static inline struct str http_head_find(struct str head, struct str name)
+{
+    return http_head_find_at(head, name, 0);
+}
 int64_t http_retry_after_parse(struct str value, int64_t wall_us); /* ns; -1: neither form */
 
 /* --- who the server is and who we are (http_tls.c); immutable --- */
@@ -50,6 +45,8 @@ struct http_slot {
 struct http {
     char *user_agent, *maybe_proxy;
     bool http1;
+    bool (*may_connect)(void *ctx, struct str host, const struct sockaddr *address);
+    void *may_connect_ctx;
     struct log *log;
     CURLM *multi; /* the I/O thread's; others only wake it */
     pthread_t thread;
@@ -99,6 +96,7 @@ struct http_call {
     size_t head_bytes; /* with those of interim replies */
     uint32_t send_count;
     bool started, told, finished;
+    bool address_refused; /* `may_connect` said no to one */
 
     /* Guarded by http->lock. */
     struct http_call *post_next;

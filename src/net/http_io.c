@@ -73,9 +73,24 @@ static void tell_all(struct http *http)
 
 /* --- what libcurl calls; `ctx` is the slot --- */
 
-static curl_socket_t on_open_socket(void *ctx KV_UNUSED, curlsocktype purpose KV_UNUSED,
+static bool may_connect(struct http_call *call, const struct sockaddr *address)
+{
+    struct http *http = call->http;
+    struct http_url url = { 0 };
+    if (!http->may_connect)
+        return true;
+    http_url_parse(str_of(call->url), &url, NULL); /* it was fine when the call began */
+    if (http->may_connect(http->may_connect_ctx, url.host, address))
+        return true;
+    call->address_refused = true;
+    return false;
+}
+
+static curl_socket_t on_open_socket(void *ctx, curlsocktype purpose KV_UNUSED,
                                     struct curl_sockaddr *address)
 {
+    if (!may_connect(((struct http_slot *)ctx)->call, &address->addr))
+        return CURL_SOCKET_BAD;
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     if (fd < 0)
         return CURL_SOCKET_BAD;
@@ -242,6 +257,7 @@ static struct http_slot *slot_new(struct http *http, struct http_trust *trust)
     SET(easy, CURLOPT_HTTP_VERSION,
         (long)(http->http1 ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
     SET(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    SET(easy, CURLOPT_OPENSOCKETDATA, slot);
     SET(easy, CURLOPT_PREREQFUNCTION, on_before_send);
     SET(easy, CURLOPT_PREREQDATA, slot);
     SET(easy, CURLOPT_HEADERFUNCTION, on_header);

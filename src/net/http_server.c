@@ -18,6 +18,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -35,8 +37,11 @@ struct http_server {
     struct http_route *routes;
     uint32_t route_count;
     uint16_t port;
-    struct unix_socket socket; /* path NULL: it is a port */
-    atomic_bool stopping;      /* streams end */
+    size_t body_bytes_max;
+    uint32_t idle_seconds;
+    char *maybe_cert, *maybe_key, *maybe_client_ca; /* PEM: the library borrows them */
+    struct unix_socket socket;                      /* path NULL: it is a port */
+    atomic_bool stopping;                           /* streams end */
 };
 
 struct request {
@@ -219,13 +224,27 @@ static void request_ended(void *ctx KV_UNUSED, struct MHD_Connection *connection
     *state = NULL;
 }
 
-static bool body_announced_too_long(struct MHD_Connection *connection)
+/* The library asks for a certificate and believes whatever it gets. */
+static bool client_believed(const struct http_server *server, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    unsigned int status = UINT32_MAX;
+    if (!server->maybe_client_ca)
+        return true;
+    return info && info->tls_session &&
+           gnutls_certificate_verify_peers2(info->tls_session, &status) == GNUTLS_E_SUCCESS &&
+           status == 0;
+}
+
+static bool body_announced_too_long(const struct http_server *server,
+                                    struct MHD_Connection *connection)
 {
     const char *text =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     int64_t length = 0;
     /* A length that is no number the library refuses by itself. */
-    return text && str_to_i64(str_of(text), &length) && length > (int64_t)SERVED_BODY_BYTES_MAX;
+    return text && str_to_i64(str_of(text), &length) && length > (int64_t)server->body_bytes_max;
 }
 
 static enum MHD_Result serve(void *ctx, struct MHD_Connection *connection, const char *url,
@@ -238,19 +257,22 @@ static enum MHD_Result serve(void *ctx, struct MHD_Connection *connection, const
 
     if (!request->route) {
         const struct http_route *route = route_find(server, path);
+        if (!client_believed(server, connection))
+            return refuse(server, connection, 403, "a certificate that is believed here is needed",
+                          NULL);
         if (!route)
             return refuse(server, connection, 404, "there is nothing here", NULL);
         if (!route_takes(route, str_of(method)))
             return refuse(server, connection, 405, "that method is not for this",
                           route->post ? "GET, HEAD, POST" : "GET, HEAD");
-        if (body_announced_too_long(connection))
+        if (body_announced_too_long(server, connection))
             return refuse(server, connection, 413, "the body is too long", NULL);
         request->route = route;
         return MHD_YES;
     }
     if (*body_piece_len > 0) {
         /* In chunks, so it was not known before: no answer can be given in the middle of a body. */
-        if (*body_piece_len > SERVED_BODY_BYTES_MAX - request->body.len)
+        if (*body_piece_len > server->body_bytes_max - request->body.len)
             return MHD_NO;
         buf_add(&request->body, (struct str){ body_piece, *body_piece_len });
         *body_piece_len = 0;
@@ -338,22 +360,61 @@ static struct MHD_Daemon *start_daemon(struct http_server *server, int fd)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL, 0, NULL,
-        NULL, serve, server, MHD_OPTION_LISTEN_SOCKET, fd,                    /* */
-        MHD_OPTION_URI_LOG_CALLBACK, first_line, NULL,                        /* */
-        MHD_OPTION_NOTIFY_COMPLETED, request_ended, NULL,                     /* */
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVED_CONNECTIONS_MAX,    /* */
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)SERVED_IDLE_SECONDS_MAX, /* */
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVED_HEAD_BYTES_MAX,    /* */
-        MHD_OPTION_END);
+    struct MHD_OptionItem tls[] = {
+        { MHD_OPTION_HTTPS_MEM_CERT, 0, server->maybe_cert },
+        { MHD_OPTION_HTTPS_MEM_KEY, 0, server->maybe_key },
+        { server->maybe_client_ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0,
+          server->maybe_client_ca },
+        { MHD_OPTION_END, 0, NULL },
+    };
+    const unsigned int flags =
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL;
+    struct MHD_Daemon *daemon =
+        MHD_start_daemon(flags | (server->maybe_cert ? MHD_USE_TLS : 0), 0, NULL, NULL, serve,
+                         server, MHD_OPTION_LISTEN_SOCKET, fd,                              /* */
+                         MHD_OPTION_URI_LOG_CALLBACK, first_line, NULL,                     /* */
+                         MHD_OPTION_NOTIFY_COMPLETED, request_ended, NULL,                  /* */
+                         MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVED_CONNECTIONS_MAX, /* */
+                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)server->idle_seconds, /* */
+                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVED_HEAD_BYTES_MAX, /* */
+                         MHD_OPTION_ARRAY, server->maybe_cert ? tls : &tls[3],              /* */
+                         MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return daemon;
+}
+
+/* The library would only say that it did not start. */
+static int tls_check(const struct http_server_tls *tls, struct err *err)
+{
+    gnutls_certificate_credentials_t trial;
+    gnutls_datum_t cert = { (unsigned char *)tls->cert_pem.p, (unsigned int)tls->cert_pem.len },
+                   key = { (unsigned char *)tls->key_pem.p, (unsigned int)tls->key_pem.len },
+                   ca = { (unsigned char *)tls->client_ca_pem.p,
+                          (unsigned int)tls->client_ca_pem.len };
+    if (!tls->cert_pem.len)
+        return tls->key_pem.len || tls->client_ca_pem.len
+                   ? err_set(err, ERR_INVALID, "TLS needs a certificate")
+                   : 0;
+    if (gnutls_certificate_allocate_credentials(&trial) != GNUTLS_E_SUCCESS)
+        return err_set(err, ERR_UNAVAILABLE, "TLS cannot be set up");
+    int of_pair = gnutls_certificate_set_x509_key_mem(trial, &cert, &key, GNUTLS_X509_FMT_PEM);
+    int of_ca = tls->client_ca_pem.len
+                    ? gnutls_certificate_set_x509_trust_mem(trial, &ca, GNUTLS_X509_FMT_PEM)
+                    : 1;
+    gnutls_certificate_free_credentials(trial);
+    if (of_pair < 0)
+        return err_set(err, ERR_INVALID, "certificate and key: %s", gnutls_strerror(of_pair));
+    if (of_ca <= 0)
+        return err_set(err, ERR_INVALID, "the clients' authority: %s",
+                       of_ca < 0 ? gnutls_strerror(of_ca) : "there is no certificate in it");
+    return 0;
 }
 
 int http_server_start(struct http_server_options options, struct http_server **out, struct err *err)
 {
     int fd = -1;
+    if (tls_check(&options.tls, err) < 0)
+        return -1;
     struct unix_socket unix_socket = { 0 };
     int rc = options.unix_path
                  ? unix_listen(options.unix_path, &unix_socket, &fd, err)
@@ -362,6 +423,15 @@ int http_server_start(struct http_server_options options, struct http_server **o
         return -1;
     struct http_server *server = kv_calloc(1, sizeof *server);
     server->socket = unix_socket;
+    server->body_bytes_max =
+        options.body_bytes_max ? options.body_bytes_max : SERVED_BODY_BYTES_MAX;
+    server->idle_seconds = options.idle_seconds ? options.idle_seconds : SERVED_IDLE_SECONDS_MAX;
+    if (options.tls.cert_pem.len) {
+        server->maybe_cert = str_dup(options.tls.cert_pem);
+        server->maybe_key = str_dup(options.tls.key_pem);
+    }
+    if (options.tls.client_ca_pem.len)
+        server->maybe_client_ca = str_dup(options.tls.client_ca_pem);
     server->route_count = options.route_count;
     server->routes =
         kv_calloc(options.route_count ? options.route_count : 1, sizeof *server->routes);
@@ -387,6 +457,11 @@ void http_server_stop(struct http_server *server)
     unix_socket_remove(&server->socket); /* while nobody else can be listening on it yet */
     if (server->daemon)
         MHD_stop_daemon(server->daemon);
+    if (server->maybe_key)
+        explicit_bzero(server->maybe_key, strlen(server->maybe_key));
+    free(server->maybe_cert);
+    free(server->maybe_key);
+    free(server->maybe_client_ca);
     free(server->routes);
     free(server);
 }

@@ -5,7 +5,8 @@
  * nobody else; handlers are called from several threads at once. They answer with a whole body or
  * with a stream of pieces, each of which is sent as soon as it is there. A route is for GET and HEAD,
  * and for POST if it says so; any other method is 405, an unknown path 404. Requests have limits in
- * size and time, connections in number.
+ * size and time, connections in number. With TLS, who must show a certificate and does not gets no
+ * answer but 403.
  */
 #pragma once
 
@@ -50,6 +51,12 @@ struct http_route {
     bool post; /* takes POST as well as GET */
 };
 
+/* PEM texts; copied. */
+struct http_server_tls {
+    struct str cert_pem, key_pem; /* empty: no TLS */
+    struct str client_ca_pem; /* who connects must show a certificate of its; empty: nobody need */
+};
+
 struct http_server_options {
     const char *unix_path; /* of a socket, mode 0600; then there is no port. NULL: none. Copied */
     const char *address;   /* "127.0.0.1", "::", "" for all */
@@ -57,10 +64,13 @@ struct http_server_options {
     const struct http_route
         *routes; /* copied, their texts borrowed; of several the longest path wins */
     uint32_t route_count;
+    struct http_server_tls tls;
+    size_t body_bytes_max; /* 0: SERVED_BODY_BYTES_MAX */
+    uint32_t idle_seconds; /* 0: SERVED_IDLE_SECONDS_MAX */
 };
 
 struct http_server;
-/* ERR_INVALID: no such address, or no path for a socket. ERR_DENIED: the folder is not ours to write.
+/* ERR_INVALID: no such address, no path for a socket, or no certificate. ERR_DENIED: the folder is not ours to write.
  * ERR_UNAVAILABLE: it is in use, or the system has no more to give. A socket that nobody listens on any
  * more is replaced; of several servers that start at the same moment on it, one may be left without. */
 int http_server_start(struct http_server_options options, struct http_server **out,

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 static struct str ask(struct http *http, struct buf *out, const struct http_request *request,
                       int *status)
@@ -430,6 +431,30 @@ TEST(a_cancelled_stream_gives_nothing_more)
     EXPECT_EQ(err.kind, ERR_CANCELLED);
     EXPECT_EQ(out.len, 0);
     http_peer_push(peer, STR("more")); /* the server notices when it writes */
+}
+
+static bool count_and_refuse(void *ctx, struct str host, const struct sockaddr *address)
+{
+    EXPECT_EQ(address->sa_family, AF_INET);
+    EXPECT_STR(host, "127.0.0.1");
+    return ++*(int *)ctx > 1;
+}
+
+TEST(an_address_is_connected_to_only_if_it_may_be)
+{
+    AUTO(http_peer) peer = http_peer_new((struct http_peer_options){ 0 });
+    int asked = 0, status = 0;
+    AUTO(http) http = client_new(
+        (struct http_options){ .may_connect = count_and_refuse, .may_connect_ctx = &asked });
+    AUTO_BUF out = { 0 };
+    struct err err = { 0 };
+    struct http_request request = { .method = "GET",
+                                    .url = URL("http", http_peer_port(peer), "/echo") };
+    EXPECT_ERR(http_do(http, &request, &status, &out, &err), err, ERR_DENIED);
+    EXPECT_EQ(http_peer_connections(peer), 0);
+    EXPECT_OK(http_do(http, &request, &status, &out, &err), err);
+    EXPECT_OK(http_do(http, &request, &status, &out, &err), err); /* over the same connection */
+    EXPECT_EQ(asked, 2);
 }
 
 TEST(freeing_a_call_that_runs_ends_it_and_the_client_stops_at_once)

@@ -132,13 +132,13 @@ int http_request_check(const struct http_request *request, struct err *err)
 
 /* --- replies --- */
 
-struct str http_head_find(struct str head, struct str name)
+struct str http_head_find_at(struct str head, struct str name, uint32_t ix)
 {
     while (head.len > 0) {
         struct str line, key, value;
         if (!str_cut(head, '\n', &line, &head))
             head.len = 0;
-        if (str_cut(line, ':', &key, &value) && same_name(key, name))
+        if (str_cut(line, ':', &key, &value) && same_name(key, name) && ix-- == 0)
             return str_trim(value);
     }
     return STR_NONE;

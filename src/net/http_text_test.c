@@ -83,6 +83,10 @@ TEST(a_header_is_found_whatever_its_case_and_the_first_one_wins)
     EXPECT_TRUE(http_head_find(head, STR("no colon")).p == NULL);
     EXPECT_TRUE(http_head_find(head, STR("Las")).p == NULL);
     EXPECT_TRUE(http_head_find(STR_NONE, STR("a")).p == NULL);
+    struct str twice = STR("HTTP/1.1 401 No\r\nA: 1\r\nB: 2\r\na: 3\r\n");
+    EXPECT_STR(http_head_find_at(twice, STR("A"), 0), "1");
+    EXPECT_STR(http_head_find_at(twice, STR("A"), 1), "3");
+    EXPECT_TRUE(http_head_find_at(twice, STR("A"), 2).p == NULL);
 }
 
 TEST(retry_after_is_seconds_or_a_date)

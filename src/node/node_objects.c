@@ -142,14 +142,6 @@ static void forget(struct node_objects *objects, struct str key)
     pthread_mutex_unlock(&objects->lock);
 }
 
-static void wipe(struct buf *text)
-{
-    if (text->p)
-        explicit_bzero(text->p, text->cap);
-    buf_done(text);
-}
-#define AUTO_SECRET_BUF __attribute__((cleanup(wipe))) struct buf
-
 static int fetch_object(struct node_objects *objects, const struct kind *kind, char letter,
                         struct str namespace_, struct str name, struct doc *out, struct err *err)
 {

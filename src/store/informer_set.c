@@ -2,13 +2,12 @@
  *
  * A watch that has something wakes its informer: the flag is set first, then the thread is
  * signalled, so a wake between the thread's look at the flags and its sleep is not lost
- * (`signalled` is checked under the lock that the sleep releases). The thread also comes by on its
- * own once in POLL_NS: for stores that deliver late without waking (see event_delay_ns in
- * store/embedded.h).
+ * (`signalled` is checked under the lock that the sleep releases). On its own it comes by when an
+ * informer is due, to try again after a failure, and not otherwise: a set at rest costs nothing. So its
+ * stores must wake for everything that they deliver; an embedded one whose events are late by its own
+ * doing (event_delay_ns in store/embedded.h) does not.
  */
 #include "store/informer_impl.h"
-
-#define POLL_NS ((int64_t)1000 * 1000 * 1000)
 
 struct informer_set {
     const struct clock *clock;
@@ -54,14 +53,14 @@ void informer_woken(void *ctx)
     set_signal(inf->maybe_set);
 }
 
-/* Pump who was woken or is due; everybody when `all`. Returns when somebody is due next. */
-static int64_t pump_round(struct informer_set *set, bool all)
+/* Pump who was woken or is due. Returns when somebody is due next. */
+static int64_t pump_round(struct informer_set *set)
 {
     int64_t due_ns = INT64_MAX;
 
     vec_each(&set->informers, struct informer *, it) {
         bool woken = atomic_exchange(&(*it)->woken, false);
-        if (woken || all || informer_due_ns(*it) <= clock_mono_ns(set->clock))
+        if (woken || informer_due_ns(*it) <= clock_mono_ns(set->clock))
             informer_pump(*it);
         int64_t at_ns = informer_due_ns(*it);
         due_ns = at_ns < due_ns ? at_ns : due_ns;
@@ -72,18 +71,13 @@ static int64_t pump_round(struct informer_set *set, bool all)
 static void *set_main(void *arg)
 {
     struct informer_set *set = arg;
-    int64_t poll_ns = clock_mono_ns(set->clock) + POLL_NS;
     bool stopping = false;
 
     while (!stopping) {
-        bool poll = clock_mono_ns(set->clock) >= poll_ns;
-        int64_t due_ns = pump_round(set, poll);
-        if (poll)
-            poll_ns = clock_mono_ns(set->clock) + POLL_NS;
-
+        int64_t due_ns = pump_round(set);
         pthread_mutex_lock(&set->lock);
         if (!set->signalled && !set->stopping)
-            clock_wait(set->clock, &set->signal, &set->lock, due_ns < poll_ns ? due_ns : poll_ns);
+            clock_wait(set->clock, &set->signal, &set->lock, due_ns);
         set->signalled = false;
         stopping = set->stopping;
         pthread_mutex_unlock(&set->lock);
