@@ -61,8 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err err = { 0 }, strict_err = { 0 };
     AUTO_COMPAT_SPEC spec = NULL;
     AUTO_COMPAT_SPEC strict = NULL;
-    int strict_rc =
-        compat_spec_read("s", text, (struct compat_spec_options){ true }, &strict, &strict_err);
+    int strict_rc = compat_spec_read("s", text, (struct compat_spec_options){ .strict = true },
+                                     &strict, &strict_err);
     if (compat_spec_read("s", text, (struct compat_spec_options){ 0 }, &spec, &err) < 0) {
         KV_ASSERT(strict_rc < 0);
         KV_ASSERT(err.kind == ERR_INVALID);

@@ -8,7 +8,14 @@
 
 #include "base/map.h"
 
-enum fact_kind { FACT_COMPLETENESS, FACT_FLAGS, FACT_ATTRIBUTES, FACT_UNSURE, FACT_INSTANCES };
+enum fact_kind {
+    FACT_COMPLETENESS,
+    FACT_FLAGS,
+    FACT_ATTRIBUTES,
+    FACT_UNSURE,
+    FACT_ABSENT,
+    FACT_INSTANCES,
+};
 
 struct feature_fact {
     struct str feature;
@@ -71,7 +78,7 @@ static const struct feature_mention *mention_from(const struct feature_mask *mas
     return mask->mentions.items + low;
 }
 
-static bool mask_mentions(const struct feature_mask *mask, struct feature_mention wanted)
+bool feature_mask_has(const struct feature_mask *mask, struct feature_mention wanted)
 {
     const struct feature_mention *found = mention_from(mask, wanted);
     return found != mask->mentions.items + mask->mentions.count &&
@@ -91,16 +98,16 @@ static bool keeps_feature(const struct feature_mask *maybe_mask, struct str feat
 static bool keeps_value(const struct feature_mask *maybe_mask, struct str feature,
                         struct str element)
 {
-    return !maybe_mask || mask_mentions(maybe_mask, (struct feature_mention){ feature, element,
-                                                                              MENTIONED_ELEMENT });
+    return !maybe_mask || feature_mask_has(maybe_mask, (struct feature_mention){
+                                                           feature, element, MENTIONED_ELEMENT });
 }
 
 static bool keeps_name(const struct feature_mask *maybe_mask, struct str feature,
                        struct str element)
 {
     return keeps_value(maybe_mask, feature, element) ||
-           mask_mentions(maybe_mask,
-                         (struct feature_mention){ feature, STR_NONE, MENTIONED_NAMES });
+           feature_mask_has(maybe_mask,
+                            (struct feature_mention){ feature, STR_NONE, MENTIONED_NAMES });
 }
 
 /* --- the draft --- */
@@ -111,6 +118,9 @@ static void add_fact(struct feature_draft *draft, struct feature_fact fact)
     if (!keeps_feature(draft->maybe_mask, fact.feature))
         return;
     if (fact.name.p && !keeps_name(draft->maybe_mask, fact.feature, fact.name))
+        return;
+    /* A rule about names does not see one that is not there. */
+    if (fact.kind == FACT_ABSENT && !keeps_value(draft->maybe_mask, fact.feature, fact.name))
         return;
     if (fact.value.p && !keeps_value(draft->maybe_mask, fact.feature, fact.name))
         fact.value = STR("");
@@ -175,6 +185,33 @@ void feature_draft_unsure(struct feature_draft *draft, struct str feature, struc
                         .feature = feature, .kind = FACT_UNSURE, .name = named(element) });
 }
 
+void feature_draft_absent(struct feature_draft *draft, struct str feature, struct str element)
+{
+    add_fact(draft, (struct feature_fact){
+                        .feature = feature, .kind = FACT_ABSENT, .name = named(element) });
+}
+
+void feature_draft_kinds(struct feature_draft *draft, struct str feature, uint32_t has)
+{
+    if (has & FEATURE_HAS_FLAGS)
+        add_kind(draft, feature, FACT_FLAGS);
+    if (has & FEATURE_HAS_ATTRIBUTES)
+        add_kind(draft, feature, FACT_ATTRIBUTES);
+    if (has & FEATURE_HAS_INSTANCES)
+        add_kind(draft, feature, FACT_INSTANCES);
+}
+
+bool feature_draft_keeps(const struct feature_draft *draft, struct str feature)
+{
+    return keeps_feature(draft->maybe_mask, feature);
+}
+
+bool feature_draft_keeps_element(const struct feature_draft *draft, struct str feature,
+                                 struct str element)
+{
+    return keeps_name(draft->maybe_mask, feature, element);
+}
+
 void feature_draft_completeness(struct feature_draft *draft, struct str feature,
                                 enum completeness completeness)
 {
@@ -183,10 +220,33 @@ void feature_draft_completeness(struct feature_draft *draft, struct str feature,
                                            .completeness = (uint8_t)completeness });
 }
 
+/* A mask mentions a few elements, a kernel's configuration has thousands: those are looked up. */
+static void add_mentioned(struct feature_draft *draft, struct str feature,
+                          const struct str_map *elements)
+{
+    const struct feature_mask *mask = draft->maybe_mask;
+    const struct feature_mention *end = mask->mentions.items + mask->mentions.count;
+    struct feature_mention first = { .feature = feature, .kind = MENTIONED_ELEMENT };
+    for (const struct feature_mention *m = mention_from(mask, first);
+         m != end && str_eq(m->feature, feature); m++) {
+        struct str value = str_map_get(elements, m->element);
+        if (value.p)
+            add_attribute(draft, feature, m->element, value);
+    }
+}
+
 static void add_attributes(struct feature_draft *draft, struct str feature,
                            const struct str_map *elements)
 {
+    const struct feature_mask *mask = draft->maybe_mask;
+    if (!keeps_feature(mask, feature))
+        return;
     add_kind(draft, feature, FACT_ATTRIBUTES);
+    if (mask && !feature_mask_has(mask, (struct feature_mention){ .feature = feature,
+                                                                  .kind = MENTIONED_NAMES })) {
+        add_mentioned(draft, feature, elements);
+        return;
+    }
     for (uint32_t i = 0; i < elements->count; i++)
         add_attribute(draft, feature, elements->items[i].key, elements->items[i].value);
 }
@@ -195,6 +255,8 @@ void feature_draft_features(struct feature_draft *draft, const struct features *
 {
     for (uint32_t i = 0; i < features->flags.count; i++) {
         const struct feature_flags *f = &features->flags.items[i];
+        if (!keeps_feature(draft->maybe_mask, f->key))
+            continue;
         add_kind(draft, f->key, FACT_FLAGS);
         for (uint32_t k = 0; k < f->elements.count; k++)
             add_flag(draft, f->key, f->elements.items[k].key);
@@ -227,11 +289,12 @@ static int object_rank(const void *a, const void *b)
     return order ? order : str_cmp(mx->namespace_, my->namespace_);
 }
 
-void feature_draft_node(struct feature_draft *draft, const struct node_feature *const *objects,
-                        uint32_t count, struct str nfd_namespace)
+const struct features *const *node_features_ranked(struct arena *arena,
+                                                   const struct node_feature *const *objects,
+                                                   uint32_t count, struct str nfd_namespace)
 {
-    AUTO_ARENA arena = { 0 };
-    struct ranked_object *ranked = arena_array(&arena, struct ranked_object, count);
+    const struct features **features = arena_array(arena, const struct features *, count);
+    struct ranked_object *ranked = arena_array(arena, struct ranked_object, count);
     for (uint32_t i = 0; i < count; i++) {
         bool foreign = !str_eq(objects[i]->object.meta.namespace_, nfd_namespace);
         ranked[i] = (struct ranked_object){ objects[i], foreign };
@@ -239,7 +302,18 @@ void feature_draft_node(struct feature_draft *draft, const struct node_feature *
     if (count > 1)
         qsort(ranked, count, sizeof *ranked, object_rank);
     for (uint32_t i = 0; i < count; i++)
-        feature_draft_features(draft, &ranked[i].object->spec.features);
+        features[i] = &ranked[i].object->spec.features;
+    return features;
+}
+
+void feature_draft_node(struct feature_draft *draft, const struct node_feature *const *objects,
+                        uint32_t count, struct str nfd_namespace)
+{
+    AUTO_ARENA arena = { 0 };
+    const struct features *const *ranked =
+        node_features_ranked(&arena, objects, count, nfd_namespace);
+    for (uint32_t i = 0; i < count; i++)
+        feature_draft_features(draft, ranked[i]);
 }
 
 /* --- laying out --- */
@@ -331,9 +405,9 @@ static struct fact_run run_of(struct fact_run *facts, enum fact_kind kind)
     return run;
 }
 
-/* Elements by name, the last of equals, without those that `unsure` has. */
+/* Elements by name, the last of equals, without those that `unsure` or `absent` has. */
 static struct str_map run_elements(struct layout *l, struct fact_run run,
-                                   const struct str_map *unsure)
+                                   const struct str_map *unsure, const struct str_map *absent)
 {
     struct str_pair *pairs = arena_array(&l->arena, struct str_pair, run.count);
     uint32_t count = 0;
@@ -341,9 +415,11 @@ static struct str_map run_elements(struct layout *l, struct fact_run run,
         const struct feature_fact *fact = &run.items[i];
         bool replaced = i + 1 < run.count && run.items[i + 1].name.p &&
                         str_eq(fact->name, run.items[i + 1].name);
-        if (!fact->name.p || replaced || str_map_get(unsure, fact->name).p)
+        if (!fact->name.p || replaced || str_map_get(unsure, fact->name).p ||
+            str_map_get(absent, fact->name).p)
             continue;
-        pairs[count++] = (struct str_pair){ fact->name, fact->value };
+        /* What has no value gets an empty one, so that str_map_get finds it. */
+        pairs[count++] = (struct str_pair){ fact->name, named(fact->value) };
     }
     return (struct str_map){ pairs, count };
 }
@@ -407,6 +483,7 @@ static struct set_feature put_feature(struct layout *l, struct fact_run facts)
     struct fact_run flags = run_of(&facts, FACT_FLAGS);
     struct fact_run attributes = run_of(&facts, FACT_ATTRIBUTES);
     struct fact_run unsure = run_of(&facts, FACT_UNSURE);
+    struct fact_run absent = run_of(&facts, FACT_ABSENT);
     struct fact_run instances = run_of(&facts, FACT_INSTANCES);
 
     out.completeness = marks.count ? marks.items[marks.count - 1].completeness : FEATURE_COMPLETE;
@@ -414,14 +491,17 @@ static struct set_feature put_feature(struct layout *l, struct fact_run facts)
                 (attributes.count ? FEATURE_HAS_ATTRIBUTES : 0u) |
                 (instances.count ? FEATURE_HAS_INSTANCES : 0u);
     struct str_map none = { 0 };
-    struct str_map doubts = run_elements(l, unsure, &none);
-    for (uint32_t i = 0; i < doubts.count; i++) /* so that str_map_get finds something */
-        ((struct str_pair *)doubts.items)[i].value = STR("");
-    struct str_map names = run_elements(l, flags, &doubts);
-    struct str_map values = run_elements(l, attributes, &doubts);
+    struct str_map doubts = run_elements(l, unsure, &none, &none);
+    struct str_map gone = run_elements(l, absent, &doubts, &none);
+    struct str_map names = run_elements(l, flags, &doubts, &gone);
+    struct str_map values = run_elements(l, attributes, &doubts, &gone);
 
     out.unsure = put_names(l, doubts.items, doubts.count);
     out.unsure_count = doubts.count;
+    if (out.completeness != FEATURE_PARTIAL) /* goes without saying, or says nothing */
+        gone.count = 0;
+    out.absent = put_names(l, gone.items, gone.count);
+    out.absent_count = gone.count;
     out.flags = put_names(l, names.items, names.count);
     out.flag_count = names.count;
     out.attributes = put_pairs(l, values.items, values.count);

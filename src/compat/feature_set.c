@@ -194,6 +194,12 @@ const struct feature_text *feature_set_unsure(const struct feature_set *set,
     return (const struct feature_text *)(const void *)(set->words + f->unsure);
 }
 
+const struct feature_text *feature_set_absent(const struct feature_set *set,
+                                              const struct set_feature *f)
+{
+    return (const struct feature_text *)(const void *)(set->words + f->absent);
+}
+
 const struct feature_value *feature_set_values(const struct feature_set *set,
                                                struct feature_attribute_range range)
 {
@@ -242,6 +248,13 @@ bool feature_set_is_unsure(const struct feature_set *set, const struct set_featu
                            struct str name)
 {
     return find_named(set, feature_set_unsure(set, f), f->unsure_count, sizeof(struct feature_text),
+                      name) != NULL;
+}
+
+bool feature_set_is_absent(const struct feature_set *set, const struct set_feature *f,
+                           struct str name)
+{
+    return find_named(set, feature_set_absent(set, f), f->absent_count, sizeof(struct feature_text),
                       name) != NULL;
 }
 

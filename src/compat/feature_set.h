@@ -40,6 +40,8 @@ struct feature_mask {
 
 void feature_mask_add(struct feature_mask *mask, struct feature_mention mention);
 void feature_mask_settle(struct feature_mask *mask); /* before its use; more may follow */
+bool feature_mask_has(const struct feature_mask *mask,
+                      struct feature_mention mention); /* settled */
 void feature_mask_done(struct feature_mask *mask);
 #define FEATURE_MASK __attribute__((cleanup(feature_mask_done))) struct feature_mask
 
@@ -71,12 +73,26 @@ void feature_draft_instance(struct feature_draft *draft, struct str feature,
                             const struct str_map *attributes);
 /* The element may be there or not, with any value. What is said of it otherwise is forgotten. */
 void feature_draft_unsure(struct feature_draft *draft, struct str feature, struct str element);
+/* The element is not there, though the feature is known only in part. What is said of it otherwise is
+ * forgotten, unless that is that it is unsure. */
+void feature_draft_absent(struct feature_draft *draft, struct str feature, struct str element);
 void feature_draft_completeness(struct feature_draft *draft, struct str feature,
                                 enum completeness completeness);
+/* The feature has flags (or attributes, instances: FEATURE_HAS_*), perhaps none. */
+void feature_draft_kinds(struct feature_draft *draft, struct str feature, uint32_t has);
 void feature_draft_features(struct feature_draft *draft, const struct features *features);
 
-/* All that NodeFeature objects say of one node, merged as nfd-master does: the objects of its own
- * namespace first, then by name, then by namespace; the later one wins. */
+/* Does the mask keep the feature, and of it that element's value? For who would have to copy it first. */
+bool feature_draft_keeps(const struct feature_draft *draft, struct str feature);
+bool feature_draft_keeps_element(const struct feature_draft *draft, struct str feature,
+                                 struct str element);
+
+/* What NodeFeature objects say of one node, in the order in which nfd-master merges it: the objects of its own
+ * namespace first, then by name, then by namespace; the later one wins. The list is the arena's. */
+const struct features *const *node_features_ranked(struct arena *arena,
+                                                   const struct node_feature *const *objects,
+                                                   uint32_t count, struct str nfd_namespace);
+/* All of it. */
 void feature_draft_node(struct feature_draft *draft, const struct node_feature *const *objects,
                         uint32_t count, struct str nfd_namespace);
 
@@ -105,6 +121,7 @@ struct set_feature {
     uint32_t kinds;             /* FEATURE_HAS_*; one may be there and have no elements */
     uint32_t flags, flag_count; /* each list is sorted by name; see the functions below */
     uint32_t unsure, unsure_count;
+    uint32_t absent, absent_count;      /* only of a partial feature: known not to be there */
     uint32_t instances, instance_count; /* sorted, and no two are equal */
     struct feature_attribute_range attributes;
 };
@@ -151,6 +168,8 @@ const struct feature_text *feature_set_flags(const struct feature_set *set,
                                              const struct set_feature *f);
 const struct feature_text *feature_set_unsure(const struct feature_set *set,
                                               const struct set_feature *f);
+const struct feature_text *feature_set_absent(const struct feature_set *set,
+                                              const struct set_feature *f);
 const struct feature_value *feature_set_values(const struct feature_set *set,
                                                struct feature_attribute_range range);
 const struct feature_attribute_range *feature_set_instances(const struct feature_set *set,
@@ -159,6 +178,8 @@ const struct feature_attribute_range *feature_set_instances(const struct feature
 bool feature_set_has_flag(const struct feature_set *set, const struct set_feature *f,
                           struct str name);
 bool feature_set_is_unsure(const struct feature_set *set, const struct set_feature *f,
+                           struct str name);
+bool feature_set_is_absent(const struct feature_set *set, const struct set_feature *f,
                            struct str name);
 /* STR_NONE if there is no such attribute. */
 struct str feature_set_value(const struct feature_set *set, struct feature_attribute_range range,

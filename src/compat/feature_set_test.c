@@ -170,6 +170,47 @@ TEST(unknown_elements_forget_what_was_said_of_them)
     EXPECT_TRUE(feature_set_has_flag(set, f, STR("b")));
 }
 
+TEST(absent_elements_forget_what_was_said_of_them_but_not_doubts)
+{
+    WORLD w;
+    world_init(&w);
+    FEATURE_DRAFT draft = { 0 };
+    feature_draft_absent(&draft, STR("f"), STR("a"));
+    feature_draft_flag(&draft, STR("f"), STR("a"));
+    feature_draft_flag(&draft, STR("f"), STR("b"));
+    feature_draft_unsure(&draft, STR("f"), STR("c"));
+    feature_draft_absent(&draft, STR("f"), STR("c"));
+    feature_draft_completeness(&draft, STR("f"), FEATURE_PARTIAL);
+    const struct feature_set *set = world_make(&w, &draft);
+    const struct set_feature *f = feature_set_find(set, STR("f"));
+
+    EXPECT_TRUE(feature_set_is_absent(set, f, STR("a")));
+    EXPECT_FALSE(feature_set_has_flag(set, f, STR("a")));
+    EXPECT_FALSE(feature_set_is_absent(set, f, STR("b")));
+    EXPECT_TRUE(feature_set_is_unsure(set, f, STR("c")));
+    EXPECT_FALSE(feature_set_is_absent(set, f, STR("c")));
+}
+
+TEST(absence_that_makes_no_difference_makes_no_other_set)
+{
+    WORLD w;
+    world_init(&w);
+    FEATURE_DRAFT complete = { 0 }, plain = { 0 };
+    feature_draft_flag(&complete, STR("f"), STR("b"));
+    feature_draft_absent(&complete, STR("f"), STR("a"));
+    feature_draft_flag(&plain, STR("f"), STR("b"));
+    EXPECT_TRUE(world_make(&w, &complete) == world_make(&w, &plain));
+
+    FEATURE_MASK mask = { 0 };
+    feature_mask_add(&mask, (struct feature_mention){ STR("f"), STR_NONE, MENTIONED_NAMES });
+    feature_mask_settle(&mask);
+    FEATURE_DRAFT named = { .maybe_mask = &mask }, bare = { .maybe_mask = &mask };
+    feature_draft_completeness(&named, STR("f"), FEATURE_PARTIAL);
+    feature_draft_completeness(&bare, STR("f"), FEATURE_PARTIAL);
+    feature_draft_absent(&named, STR("f"), STR("a"));
+    EXPECT_TRUE(world_make(&w, &named) == world_make(&w, &bare));
+}
+
 /* --- what rules make of predictions --- */
 
 #define EXISTS(element_) "matchExpressions: {" element_ ": {op: Exists}}"
@@ -190,6 +231,11 @@ TEST(predictions_answer_by_what_is_known)
         { FEATURE_COMPLETE, "matchName: {op: In, value: [other]}", MATCH_NO },
         { FEATURE_PARTIAL, EXISTS("there"), MATCH_YES },
         { FEATURE_PARTIAL, EXISTS("other"), MATCH_UNKNOWN },
+        { FEATURE_PARTIAL, EXISTS("gone"), MATCH_NO },
+        { FEATURE_PARTIAL, GONE("gone"), MATCH_YES },
+        { FEATURE_PARTIAL, "matchExpressions: {gone: {op: NotIn, value: [a]}}", MATCH_NO },
+        { FEATURE_PARTIAL, "matchExpressions: {gone: {op: Gt}}", MATCH_NO },
+        { FEATURE_PARTIAL, EXISTS("maybe"), MATCH_UNKNOWN },
         { FEATURE_PARTIAL, GONE("there"), MATCH_NO },
         { FEATURE_PARTIAL, GONE("other"), MATCH_UNKNOWN },
         { FEATURE_PARTIAL, "matchExpressions: {other: {op: NotIn, value: [a]}}", MATCH_UNKNOWN },
@@ -209,6 +255,7 @@ TEST(predictions_answer_by_what_is_known)
         FEATURE_DRAFT draft = { 0 };
         feature_draft_flag(&draft, STR("f"), STR("there"));
         feature_draft_unsure(&draft, STR("f"), STR("maybe"));
+        feature_draft_absent(&draft, STR("f"), STR("gone"));
         feature_draft_completeness(&draft, STR("f"), cases[i].completeness);
         EXPECT_EQ(world_match(world_term(&w, cases[i].term), world_make(&w, &draft)),
                   cases[i].want);

@@ -159,6 +159,7 @@ int rules_compile(struct rules_source source, const struct rules **out, struct e
     struct rules *rules = kv_calloc(1, sizeof *rules);
     struct compiler c = { rules, source.op_is_optional };
     rc_init(&rules->rc);
+    rules->arena.first_bytes = 512; /* one rule about one element */
     struct group_rule *items = arena_array(&rules->arena, struct group_rule, source.count);
     for (uint32_t i = 0; i < source.count; i++)
         compile_rule(&c, &source.items[i], &items[i]);
@@ -202,6 +203,13 @@ struct str rules_name(const struct rules *rules, uint32_t ix)
 uint32_t rules_pattern_count(const struct rules *rules)
 {
     return (uint32_t)rules->patterns.count;
+}
+
+size_t rules_bytes(const struct rules *rules)
+{
+    /* What a pattern takes is known to the library alone; most are short. */
+    const size_t pattern_bytes = 1024;
+    return sizeof *rules + rules->arena.held_bytes + rules->patterns.count * pattern_bytes;
 }
 
 bool rules_require_nfd(const struct rules *rules)

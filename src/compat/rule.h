@@ -55,6 +55,7 @@ static inline void rules_unref_cleanup(const struct rules **rules)
 uint32_t rules_count(const struct rules *rules);
 struct str rules_name(const struct rules *rules, uint32_t ix);
 uint32_t rules_pattern_count(const struct rules *rules);
+size_t rules_bytes(const struct rules *rules); /* of memory, about */
 /* Some rule has a varsTemplate, which only NFD can expand: such a rule is never more than
  * MATCH_UNKNOWN here. */
 bool rules_require_nfd(const struct rules *rules);

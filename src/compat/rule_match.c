@@ -185,6 +185,15 @@ static bool view_is_partial(const struct view *v)
     return v->maybe_feature && v->maybe_feature->completeness == FEATURE_PARTIAL;
 }
 
+/* An element that is neither a flag nor an attribute that is known. */
+static bool may_be_there(const struct evaluation *e, const struct view *v, struct str name)
+{
+    const struct set_feature *f = v->maybe_feature;
+    if (view_is_partial(v))
+        return !feature_set_is_absent(e->set, f, name);
+    return f && feature_set_is_unsure(e->set, f, name);
+}
+
 static enum element_state find_attribute(const struct evaluation *e, const struct view *v,
                                          struct str name, struct str *value)
 {
@@ -205,8 +214,7 @@ static outcomes plain_expression(struct evaluation *e, const struct view *v,
     enum element_state flag =
         f && feature_set_has_flag(e->set, f, name) ? ELEMENT_FLAG : ELEMENT_ABSENT;
     enum element_state attribute = find_attribute(e, v, name, &value);
-    if (flag == ELEMENT_ABSENT && attribute == ELEMENT_ABSENT &&
-        (view_is_partial(v) || (f && feature_set_is_unsure(e->set, f, name))))
+    if (flag == ELEMENT_ABSENT && attribute == ELEMENT_ABSENT && may_be_there(e, v, name))
         attribute = ELEMENT_UNKNOWN;
 
     outcomes result;

@@ -20,7 +20,7 @@ struct plain_feature {
     const char *instance[INSTANCES_MAX + 1][ELEMENTS];
     uint32_t instance_count;
     bool partial;
-    bool unsure[ELEMENTS];
+    bool unsure[ELEMENTS], absent[ELEMENTS];
 };
 
 struct plain_node {
@@ -83,6 +83,8 @@ static const struct feature_set *set_of(struct feature_sets *pool, const struct 
                 feature_draft_attribute(&draft, name, element, str_of(f->attribute[k]));
             if (f->unsure[k])
                 feature_draft_unsure(&draft, name, element);
+            if (f->absent[k])
+                feature_draft_absent(&draft, name, element);
         }
         for (uint32_t n = 0; n < f->instance_count; n++) {
             struct str_pair *pairs = arena_array(&arena, struct str_pair, ELEMENTS);
@@ -367,6 +369,8 @@ static void blur(struct rng *rng, struct plain_node *node)
                 f->flag[k] = false;
                 f->attribute[k] = NULL;
             }
+            f->absent[k] =
+                f->partial && !f->unsure[k] && !f->flag[k] && !f->attribute[k] && rng_below(rng, 2);
         }
     }
 }
@@ -380,7 +384,7 @@ static struct plain_node some_completion(struct rng *rng, const struct plain_nod
         for (int k = 0; k < ELEMENTS; k++) {
             bool missing = !f->flag[k] && !f->attribute[k];
             bool plain = f->has_flags || f->has_attributes;
-            if (missing && plain && (f->partial || f->unsure[k])) {
+            if (missing && plain && !f->absent[k] && (f->partial || f->unsure[k])) {
                 f->flag[k] = f->has_flags && rng_below(rng, 2);
                 f->attribute[k] = f->flag[k] ? NULL : readable(rng);
                 f->has_attributes = f->has_attributes || f->attribute[k];

@@ -4,11 +4,18 @@
  * second, the one of NodeFeatureGroups (api/nfd.c), is what makes sense: unknown fields, missing
  * operators, operands that cannot be compared. Limits come between the two, since the second compiles
  * regular expressions.
+ *
+ * Many images have the same spec, and more have specs with the same rules: of a pool both are there once. The
+ * pool does not count as a user. The last one leaves under the pool's lock, so that nobody finds what is about
+ * to go.
  */
 #include "compat/spec.h"
 
 #include "api/place.h"
+#include "base/map.h"
 #include "codec/yaml.h"
+
+#include <pthread.h>
 
 /* --- what NFD's decoder takes --- */
 
@@ -108,6 +115,121 @@ static const struct schema root_schema =
     SCHEMA("Spec", struct spec_root, root_fields, .preserve_unknown = true);
 static const struct schema sound_root_schema = SCHEMA("Spec", struct spec_root, sound_root_fields);
 
+/* --- pools --- */
+
+struct pooled_rules {
+    const struct rules *rules;
+    uint32_t users; /* sets */
+};
+
+struct compat_specs {
+    struct rc rc;
+    pthread_mutex_t lock;   /* guards both tables and `users`; a leaf */
+    struct str_table specs; /* by identity */
+    struct str_table rules; /* by canonical text, struct pooled_rules */
+};
+
+struct compat_specs *compat_specs_new(void)
+{
+    struct compat_specs *pool = kv_calloc(1, sizeof *pool);
+    rc_init(&pool->rc);
+    pthread_mutex_init(&pool->lock, NULL);
+    return pool;
+}
+
+void compat_specs_unref(struct compat_specs *pool)
+{
+    if (!pool || !rc_unref(&pool->rc))
+        return;
+    KV_ASSERT(pool->specs.live_count == 0);
+    KV_ASSERT(pool->rules.live_count == 0);
+    str_table_done(&pool->specs);
+    str_table_done(&pool->rules);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+struct compat_specs_stats compat_specs_stats(struct compat_specs *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    struct compat_specs_stats stats = { pool->specs.live_count, pool->rules.live_count };
+    pthread_mutex_unlock(&pool->lock);
+    return stats;
+}
+
+/* One that is in use, or NULL. */
+static const struct compat_spec *pool_spec(struct compat_specs *pool, struct str identity)
+{
+    pthread_mutex_lock(&pool->lock);
+    const struct compat_spec *spec = str_table_get(&pool->specs, identity);
+    if (spec)
+        compat_spec_ref(spec);
+    pthread_mutex_unlock(&pool->lock);
+    return spec;
+}
+
+/* Into the pool, unless another of the identity came first: then that one. Takes the reference. */
+static const struct compat_spec *pool_add_spec(struct compat_spec *spec, struct str identity)
+{
+    struct compat_specs *pool = spec->maybe_pool;
+    pthread_mutex_lock(&pool->lock);
+    const struct compat_spec *other = str_table_get(&pool->specs, identity);
+    if (other) {
+        compat_spec_ref(other);
+    } else {
+        str_table_put(&pool->specs, identity, spec);
+        spec->identity = str_table_slot(&pool->specs, identity)->key;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    if (other)
+        compat_spec_unref(spec);
+    return other ? other : spec;
+}
+
+/* False: there are none with that text. The set's text becomes the pool's. */
+static bool pool_use_rules(struct compat_specs *pool, struct str canonical, struct compat_set *set)
+{
+    pthread_mutex_lock(&pool->lock);
+    struct pooled_rules *found = str_table_get(&pool->rules, canonical);
+    if (found) {
+        found->users++;
+        set->rules = found->rules;
+        set->rules_json = str_table_slot(&pool->rules, canonical)->key;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return found != NULL;
+}
+
+/* Takes the reference. */
+static void pool_add_rules(struct compat_specs *pool, struct str canonical,
+                           const struct rules *rules, struct compat_set *set)
+{
+    pthread_mutex_lock(&pool->lock);
+    struct pooled_rules *entry = str_table_get(&pool->rules, canonical);
+    if (entry) { /* somebody was faster */
+        rules_unref(rules);
+    } else {
+        entry = kv_calloc(1, sizeof *entry);
+        entry->rules = rules;
+        str_table_put(&pool->rules, canonical, entry);
+    }
+    entry->users++;
+    set->rules = entry->rules;
+    set->rules_json = str_table_slot(&pool->rules, canonical)->key;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* With the pool's lock. */
+static void pool_drop_rules(struct compat_specs *pool, struct str canonical)
+{
+    struct pooled_rules *entry = str_table_get(&pool->rules, canonical);
+    if (--entry->users > 0)
+        return;
+    str_table_remove(&pool->rules, canonical);
+    rules_unref(entry->rules);
+    free(entry);
+}
+
 /* --- reading --- */
 
 struct reader {
@@ -206,13 +328,22 @@ static int make_set(struct reader *r, const struct spec_set *set, const json_val
     const json_val *rules = json_get(item, STR("rules"));
     keep_empty_of_rules(set, rules);
     struct rules_source source = { set->rules.items, set->rules.count, .op_is_optional = true };
-    if (rules_compile(source, &out->rules, err) < 0) {
-        struct text_pos at = doc_position(r->doc, rules);
-        return err_wrap(err, "%s:%u:%u", r->name, at.line, at.col);
-    }
+    struct compat_specs *pool = r->spec->maybe_pool;
+    const struct rules *compiled;
     AUTO_BUF json = { 0 };
     json_write_canonical(rules, &json);
-    out->rules_json = arena_str(&r->spec->arena, buf_str(&json));
+    if (!pool || !pool_use_rules(pool, buf_str(&json), out)) {
+        if (rules_compile(source, &compiled, err) < 0) {
+            struct text_pos at = doc_position(r->doc, rules);
+            return err_wrap(err, "%s:%u:%u", r->name, at.line, at.col);
+        }
+        if (pool) {
+            pool_add_rules(pool, buf_str(&json), compiled, out);
+        } else {
+            out->rules = compiled;
+            out->rules_json = arena_str(&r->spec->arena, buf_str(&json));
+        }
+    }
     out->tag = text_of(&r->spec->arena, set->tag);
     out->description = text_of(&r->spec->arena, set->description);
     out->weight = set->weight;
@@ -307,23 +438,38 @@ static int read_docs(struct reader *r, const struct docs *docs, struct compat_sp
     return read_doc(r, options, err);
 }
 
+static struct compat_spec *spec_new(struct compat_specs *maybe_pool)
+{
+    struct compat_spec *spec = kv_calloc(1, sizeof *spec);
+    rc_init(&spec->rc);
+    spec->arena.first_bytes = 256; /* of an array of sets and their tags */
+    spec->identity = STR("");
+    spec->maybe_pool = maybe_pool;
+    if (maybe_pool)
+        rc_ref(&maybe_pool->rc);
+    return spec;
+}
+
 int compat_spec_read(const char *name, struct str text, struct compat_spec_options options,
                      const struct compat_spec **out, struct err *err)
 {
     struct docs docs;
     struct text_pos at = { 1, 1 };
+    bool pooled = options.maybe_pool && options.identity.len > 0;
+    KV_ASSERT(!pooled || !options.strict);
+    if (pooled && (*out = pool_spec(options.maybe_pool, options.identity)))
+        return 0;
     if (text.len > COMPAT_SPEC_BYTES_MAX)
         return err_set(err, ERR_INVALID, "%s: has %zu bytes, at most %zu are read", name, text.len,
                        COMPAT_SPEC_BYTES_MAX);
     if (yaml_read(text, &docs, &at, err) < 0)
         return err_wrap(err, "%s:%u:%u", name, at.line, at.col);
 
-    struct reader r = { .name = name, .spec = kv_calloc(1, sizeof *r.spec) };
+    struct reader r = { .name = name, .spec = spec_new(options.maybe_pool) };
     r.report.arena = &r.arena;
-    rc_init(&r.spec->rc);
     int rc = read_docs(&r, &docs, options, err);
     if (rc == 0)
-        *out = r.spec;
+        *out = pooled ? pool_add_spec(r.spec, options.identity) : r.spec;
     else
         compat_spec_unref(r.spec);
     report_done(&r.report);
@@ -338,15 +484,30 @@ const struct compat_spec *compat_spec_ref(const struct compat_spec *spec)
     return spec;
 }
 
+/* True for the last reference: then nobody can find it any more. */
+static bool pool_leave(struct compat_specs *pool, const struct compat_spec *spec)
+{
+    pthread_mutex_lock(&pool->lock);
+    bool last = rc_unref(&spec->rc);
+    if (last && spec->identity.len > 0)
+        str_table_remove(&pool->specs, spec->identity);
+    for (uint32_t i = 0; i < spec->set_count && last; i++)
+        pool_drop_rules(pool, spec->sets[i].rules_json);
+    pthread_mutex_unlock(&pool->lock);
+    return last;
+}
+
 void compat_spec_unref(const struct compat_spec *shared)
 {
     struct compat_spec *spec = (struct compat_spec *)shared;
-    if (!spec || !rc_unref(&spec->rc))
+    struct compat_specs *pool = spec ? spec->maybe_pool : NULL;
+    if (!spec || !(pool ? pool_leave(pool, spec) : rc_unref(&spec->rc)))
         return;
-    for (uint32_t i = 0; i < spec->set_count; i++)
+    for (uint32_t i = 0; i < spec->set_count && !pool; i++)
         rules_unref(spec->sets[i].rules);
     arena_done(&spec->arena);
     free(spec);
+    compat_specs_unref(pool);
 }
 
 /* --- matching --- */
@@ -382,6 +543,15 @@ struct compat_outcome compat_spec_match(const struct compat_spec *spec,
         out.nfd_differs = out.nfd_differs || one.nfd_differs;
     }
     return out;
+}
+
+size_t compat_spec_bytes(const struct compat_spec *spec)
+{
+    size_t bytes = sizeof *spec + spec->arena.held_bytes;
+    for (uint32_t i = 0; i < spec->set_count; i++)
+        bytes += rules_bytes(spec->sets[i].rules) +
+                 (spec->maybe_pool ? spec->sets[i].rules_json.len : 0);
+    return bytes;
 }
 
 void compat_spec_mention(const struct compat_spec *spec, struct feature_mask *mask)

@@ -29,10 +29,22 @@ struct compat_set {
     struct str rules_json; /* canonical: equal rules are equal bytes */
 };
 
+/* What specs have in common: the rules of sets, by their canonical text, and whole specs, by their identity.
+ * Thread safe, counted: a spec keeps its pool. */
+struct compat_specs;
+struct compat_specs *compat_specs_new(void);
+void compat_specs_unref(struct compat_specs *pool); /* NULL is fine */
+struct compat_specs_stats {
+    uint32_t specs, rules; /* different ones */
+};
+struct compat_specs_stats compat_specs_stats(struct compat_specs *pool);
+
 /* Immutable and counted. */
 struct compat_spec {
     struct rc rc;
-    struct arena arena; /* owns all texts */
+    struct compat_specs *maybe_pool;
+    struct str identity; /* by which it is in the pool; "": it is not. The pool's */
+    struct arena arena;  /* owns all texts but those of a pool */
     const struct compat_set *sets;
     uint32_t set_count;         /* none: no constraint */
     const struct str *warnings; /* "NAME:LINE:COL: field: what" */
@@ -41,6 +53,10 @@ struct compat_spec {
 
 struct compat_spec_options {
     bool strict;
+    struct compat_specs *maybe_pool; /* to share with other specs */
+    struct str
+        identity; /* with a pool: what the text is known by, its digest. A text with the identity of
+                            one that is in use is not read again */
 };
 
 #define COMPAT_SPEC_UNSUPPORTED (-2) /* fine as far as one can tell, but of another version */
@@ -50,7 +66,8 @@ struct compat_spec_options {
 int compat_spec_read(const char *name, struct str text, struct compat_spec_options options,
                      const struct compat_spec **out, struct err *err);
 const struct compat_spec *compat_spec_ref(const struct compat_spec *spec);
-void compat_spec_unref(const struct compat_spec *spec); /* NULL is fine */
+void compat_spec_unref(const struct compat_spec *spec);   /* NULL is fine */
+size_t compat_spec_bytes(const struct compat_spec *spec); /* with its rules, shared or not */
 
 static inline void compat_spec_unref_cleanup(const struct compat_spec **spec)
 {

@@ -23,7 +23,8 @@ static const char two_sets[] = "version: v1alpha1\n"
 
 static int read_text(struct str text, bool strict, const struct compat_spec **out, struct err *err)
 {
-    return compat_spec_read("s.yaml", text, (struct compat_spec_options){ strict }, out, err);
+    return compat_spec_read("s.yaml", text, (struct compat_spec_options){ .strict = strict }, out,
+                            err);
 }
 
 /* Refused, with these words. */
@@ -269,4 +270,78 @@ TEST(spec_mentions_what_all_its_rules_look_at)
     EXPECT_STR(mask.mentions.items[1].element, "AMXTILE");
     EXPECT_STR(mask.mentions.items[2].element, "AVX2");
     EXPECT_STR(mask.mentions.items[4].element, "major");
+}
+
+/* --- pools --- */
+
+static const struct compat_spec *pooled(struct compat_specs *pool, const char *identity,
+                                        const char *text)
+{
+    struct err err = { 0 };
+    const struct compat_spec *spec = NULL;
+    EXPECT_OK(compat_spec_read(
+                  "s.yaml", str_of(text),
+                  (struct compat_spec_options){ .maybe_pool = pool, .identity = str_of(identity) },
+                  &spec, &err),
+              err);
+    return spec;
+}
+
+static const char same_rules_other_tag[] =
+    "{version: v1alpha1, compatibilities: [{tag: quick, rules: [{matchFeatures: [{matchExpressions: "
+    "{AMXTILE: {op: Exists}}, feature: cpu.cpuid}], name: amx}]}]}";
+
+TEST(a_text_of_a_pool_is_read_once_while_somebody_has_it)
+{
+    struct compat_specs *pool = compat_specs_new();
+    AUTO_COMPAT_SPEC first = pooled(pool, "sha256:1", two_sets);
+    AUTO_COMPAT_SPEC again = pooled(pool, "sha256:1", two_sets);
+    EXPECT_TRUE(first == again);
+    EXPECT_EQ(compat_specs_stats(pool).specs, 1);
+    compat_spec_unref(take(&first));
+    EXPECT_EQ(compat_specs_stats(pool).specs, 1);
+    compat_spec_unref(take(&again));
+    EXPECT_EQ(compat_specs_stats(pool).specs, 0);
+    EXPECT_EQ(compat_specs_stats(pool).rules, 0);
+    compat_specs_unref(pool);
+}
+
+TEST(equal_rules_of_different_specs_are_compiled_once)
+{
+    struct compat_specs *pool = compat_specs_new();
+    AUTO_COMPAT_SPEC first = pooled(pool, "sha256:1", two_sets);
+    AUTO_COMPAT_SPEC other = pooled(pool, "sha256:2", same_rules_other_tag);
+    AUTO_COMPAT_SPEC nameless = pooled(pool, "", two_sets);
+    compat_specs_unref(pool); /* the specs keep it */
+    EXPECT_TRUE(first != nameless);
+    EXPECT_TRUE(first->sets[0].rules == other->sets[0].rules);
+    EXPECT_TRUE(first->sets[1].rules == nameless->sets[1].rules);
+    EXPECT_TRUE(first->sets[0].rules_json.p == other->sets[0].rules_json.p);
+    EXPECT_STR(other->sets[0].tag, "quick");
+    EXPECT_STR(first->sets[0].tag, "fast");
+    compat_spec_unref(take(&first));
+    EXPECT_STR(rules_name(other->sets[0].rules, 0), "amx");
+}
+
+TEST(a_text_that_is_refused_leaves_nothing_in_the_pool)
+{
+    struct compat_specs *pool = compat_specs_new();
+    const struct compat_spec *spec = NULL;
+    struct err err = { 0 };
+    /* The first set is fine, the second has more patterns than the spec may have. */
+    AUTO_BUF text = { 0 };
+    buf_addz(&text, two_sets);
+    buf_addz(&text, "- rules: [{name: r, matchFeatures: [{feature: f, matchExpressions: {e: {op: "
+                    "InRegexp, value: [");
+    for (int i = 0; i <= RULES_PATTERNS_MAX; i++)
+        buf_addf(&text, "%s'x%d'", i ? "," : "", i);
+    buf_addz(&text, "]}}}]}]\n");
+    EXPECT_EQ(compat_spec_read(
+                  "s.yaml", buf_str(&text),
+                  (struct compat_spec_options){ .maybe_pool = pool, .identity = STR("sha256:1") },
+                  &spec, &err),
+              -1);
+    EXPECT_EQ(compat_specs_stats(pool).specs, 0);
+    EXPECT_EQ(compat_specs_stats(pool).rules, 0);
+    compat_specs_unref(pool);
 }
