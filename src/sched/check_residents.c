@@ -1,9 +1,44 @@
-/* Can the pods be where the plan puts them? Taints, labels, resources and host ports, for nodes that
- * are there, claims on their way, and everything that a launch may become.
+/* Can the pods be where the plan puts them? Taints, labels, images, resources and host ports, for nodes
+ * that are there, claims on their way, and everything that a launch may become.
  */
 #include "sched/check_inner.h"
 
 #include "api/resources.h"
+
+/* --- images --- */
+
+static bool fit_will_do(const struct checker *c, enum fit fit)
+{
+    return fit == FIT_YES || (fit == FIT_UNKNOWN && c->snap->fits.unknown != FIT_UNKNOWN_AS_NO);
+}
+
+/* Every row that the launch may become runs them. */
+static void check_launch_images(struct checker *c, const struct site *p, uint32_t pod,
+                                const struct sched_fit *fit)
+{
+    const struct blueprint *b = p->maybe_blueprint;
+    const struct instance_types *s = b->pool->types;
+    const uint8_t *maybe_rows = sched_fit_rows(fit, b->launch->pool);
+    combination_each(b, of)
+    {
+        if (fit_will_do(c, sched_fit_of(maybe_rows, s->offering_row[of.offering])))
+            continue;
+        finding(c, pod, p->index, "%s: its images %s do not run on %.*s, which %s may become",
+                pod_shown(c, pod), STR_SHOWN(fit->images), STR_ARG(s->names[of.type]), p->name);
+        return;
+    }
+}
+
+static void check_images(struct checker *c, const struct site *p, uint32_t pod,
+                         const struct sched_fit *fit)
+{
+    const uint8_t *maybe_list = p->kind == SITE_NODE ? fit->nodes : fit->claims;
+    if (p->kind == SITE_LAUNCH)
+        check_launch_images(c, p, pod, fit);
+    else if (!fit_will_do(c, sched_fit_of(maybe_list, p->index)))
+        finding(c, pod, PLAN_NONE, "%s: its images %s do not run on %s", pod_shown(c, pod),
+                STR_SHOWN(fit->images), p->name);
+}
 
 /* --- one pod --- */
 
@@ -220,6 +255,13 @@ void check_residents(struct checker *c, const struct site *p)
                 p->name);
     for (uint32_t i = 0; i < p->placed.count; i++)
         check_pod_may_be(c, p, p->placed.items[i]);
+    for (uint32_t i = 0; i < p->placed.count; i++) {
+        uint32_t pod = p->placed.items[i];
+        uint32_t fit = snapshot_pod_fit(c->snap, pod);
+        bool told = i && fit == snapshot_pod_fit(c->snap, p->placed.items[i - 1]);
+        if (fit != UINT32_MAX && !told) /* pods that ask for the same mostly stand together */
+            check_images(c, p, pod, &c->snap->fits.items[fit]);
+    }
     if (p->kind == SITE_LAUNCH)
         check_launch_resources(c, p);
     else

@@ -147,8 +147,12 @@ static bool home_refuses(struct state *s, uint32_t class_, const struct variant 
         *reason = REASON_TAINTS;
         return true;
     }
-    if (!home_admits(m, &m->homes[bin], v->wants)) {
+    if (!home_suits(m, &m->homes[bin], v->wants)) {
         *reason = REASON_REQUIREMENTS;
+        return true;
+    }
+    if (!home_fits(m, &m->homes[bin], v->wants)) {
+        *reason = REASON_IMAGE;
         return true;
     }
     for (uint32_t r = 0; r < m->resource_count; r++) {

@@ -12,7 +12,7 @@
 
 /* One thing that a class asks for, and what it left of a pool's instance types. Constraints are
  * applied one after the other until nothing is left: taints, what the pool itself allows, each
- * requirement by key, each resource, host ports, offerings, limits, topology, minValues. So
+ * requirement by key, images, each resource, host ports, offerings, limits, topology, minValues. So
  * `before` is the `after` of the step before it, and that of the first step is all types there
  * are. */
 struct explain_step {

@@ -17,6 +17,7 @@ struct ask {
     uint32_t pool_ix;
     struct requirements wants;   /* of the pod */
     struct requirements allowed; /* of the pool */
+    uint32_t fit;                /* of the pod's images, into model.fits; NONE */
     const int64_t *request;
     struct pool_left left;     /* of the pool's limits */
     uint32_t overlooked;       /* 1 << enum plan_reason: constraints that do not count */
@@ -28,6 +29,7 @@ enum subject {
     SUBJECT_TAINTS,
     SUBJECT_POOL, /* what the pool itself allows */
     SUBJECT_WANT,
+    SUBJECT_IMAGES,
     SUBJECT_RESOURCE,
     SUBJECT_PORTS,
     SUBJECT_OFFERING,
@@ -71,6 +73,8 @@ uint32_t types_among(const struct instance_types *types, const struct bitset *ma
 /* `machines` &= those whose type goes with r; types that do not speak of the key do. */
 void machines_narrow(const struct instance_types *types, const struct requirement *r,
                      struct bitset *machines);
+/* Likewise those whose type runs the images. */
+void machines_run_images(const struct ask *ask, struct bitset *machines);
 /* Offerings' shapes that the requirements allow. */
 struct bitset shapes_of(const struct instance_types *types, const struct requirements *set,
                         struct arena *arena);
@@ -107,7 +111,8 @@ uint32_t group_objecting(struct state *s, uint32_t class_, const struct variant 
 /* --- explain_words.c --- */
 
 struct str pool_name(const struct ask *ask);
-void add_pool(struct buf *out, const struct ask *ask); /* "pool `general`" */
+void add_pool(struct buf *out, const struct ask *ask);   /* "pool `general`" */
+void add_images(struct buf *out, const struct ask *ask); /* those that ask something of a node */
 void add_taint(struct buf *out, const struct taint *taint);
 void add_port(struct buf *out, const struct host_port *port);
 bool resource_is_bytes(struct str resource);
@@ -130,6 +135,8 @@ struct taint_list taints_refused(const struct ask *ask, struct arena *arena);
 /* Of the machines the one with the most of a resource, of equal ones the first; NONE of none. */
 uint32_t machine_largest(const struct ask *ask, const struct bitset *machines, uint32_t resource);
 int64_t machine_room(const struct ask *ask, uint32_t machine, uint32_t resource);
+/* Why the machine does not run the images, or is not known to. */
+void add_images_why(const struct trial *t, uint32_t machine, struct buf *out);
 int64_t limit_total(const struct ask *ask, struct str resource); /* as the NodePool has it */
 /* Why the trial failed, in one line. */
 struct str trial_detail(const struct trial *t, struct arena *arena);
@@ -137,6 +144,9 @@ struct str trial_detail(const struct trial *t, struct arena *arena);
 /* --- explain_nearest.c --- */
 
 struct str trial_nearest(const struct trial *t, struct arena *arena); /* "" if nothing is near */
+/* Of a trial that failed for the images: the machine that would do but for them, of several the
+ * cheapest. False: it would still not do. */
+bool trial_nearest_image(const struct trial *t, uint32_t *machine);
 
 /* --- explain_edit.c --- */
 

@@ -2,7 +2,8 @@
  *
  * Short of resources it is the type with the smallest shortfall, each as a share of what is needed.
  * Excluded by requirements it is the type that breaks the fewest of them, the pool's and the pod's;
- * of those the first that is large enough, then the cheapest. Beyond limits it is the smallest.
+ * of those the first that is large enough, then the cheapest. Excluded by the images it is the
+ * cheapest that would do but for them, else the cheapest. Beyond limits it is the smallest.
  */
 #include "sched/explain_inner.h"
 
@@ -120,6 +121,45 @@ static void nearest_kind(const struct trial *t, struct buf *out)
         add_broken(t, best, out);
 }
 
+/* --- images --- */
+
+/* Of the cheapest type its own row, or one of its overrides. */
+static uint32_t machine_cheapest(const struct instance_types *types, const struct bitset *machines)
+{
+    for (uint32_t i = 0; i < types->type_count; i++) {
+        uint32_t type = types->price_order[i];
+        if (bitset_test(machines, type))
+            return type;
+        for (uint32_t row = bitset_next(machines, types->type_count); row < types->row_count;
+             row = bitset_next(machines, row + 1)) {
+            if (types->row_type[row] == type)
+                return row;
+        }
+    }
+    return NONE;
+}
+
+bool trial_nearest_image(const struct trial *t, uint32_t *machine)
+{
+    struct ask ask = *t->ask;
+    struct trial freed;
+    ask.overlooked |= 1u << REASON_IMAGE;
+    trial_run(&freed, &ask, t->arena, NULL);
+    *machine = machine_cheapest(ask.pool->types, freed.possible ? &freed.machines : &t->before);
+    KV_ASSERT(*machine != NONE);
+    return freed.possible;
+}
+
+static void nearest_image(const struct trial *t, struct buf *out)
+{
+    const struct instance_types *types = t->ask->pool->types;
+    uint32_t machine;
+    bool alone = trial_nearest_image(t, &machine);
+    add_name(out, types->names[types->row_type[machine]]);
+    buf_addz(out, alone ? " would do but for its images: " : ": ");
+    add_images_why(t, machine, out);
+}
+
 /* --- limits --- */
 
 static void nearest_limit(const struct trial *t, struct buf *out)
@@ -159,6 +199,9 @@ struct str trial_nearest(const struct trial *t, struct arena *arena)
     case SUBJECT_POOL:
     case SUBJECT_WANT:
         nearest_kind(t, &out);
+        break;
+    case SUBJECT_IMAGES:
+        nearest_image(t, &out);
         break;
     case SUBJECT_RESOURCE:
         nearest_size(t, &out);

@@ -189,6 +189,54 @@ static void wants_detail(const struct trial *t, struct buf *out)
     KV_UNREACHABLE();
 }
 
+/* --- images --- */
+
+/* Of the rows of a type it is the one that fits least that leaves it out. */
+static uint32_t row_at_fault(const struct ask *ask, const struct sched_fit *fit, uint32_t machine)
+{
+    const struct instance_types *types = ask->pool->types;
+    const uint8_t *maybe_rows = sched_fit_rows(fit, ask->pool->source);
+    uint32_t worst = machine;
+    for (uint32_t row = types->type_count; maybe_rows && row < types->row_count; row++) {
+        if (types->row_type[row] == types->row_type[machine] && maybe_rows[row] < maybe_rows[worst])
+            worst = row;
+    }
+    return worst;
+}
+
+void add_images_why(const struct trial *t, uint32_t machine, struct buf *out)
+{
+    const struct model *m = t->ask->state->model;
+    const struct snapshot_fits *fits = &m->snap->fits;
+    uint32_t source = m->fits[t->ask->fit].source;
+    struct str why = STR("");
+    if (fits->why)
+        why = fits->why(fits->ctx, t->arena, source, t->ask->pool->source,
+                        row_at_fault(t->ask, &fits->items[source], machine));
+    if (why.len)
+        add_text(out, why);
+    else
+        buf_addz(out, "its images do not run there");
+}
+
+static void images_detail(const struct trial *t, struct buf *out)
+{
+    const struct ask *ask = t->ask;
+    const struct instance_types *types = ask->pool->types;
+    bool sure = ask->state->model->snap->fits.unknown == FIT_UNKNOWN_AS_NO;
+    uint32_t machine;
+    trial_nearest_image(t, &machine);
+    buf_addz(out, "no type that ");
+    add_pool(out, ask);
+    buf_addf(out, " allows%s %s its images (", ask->wants.count ? " and the pod asks for" : "",
+             sure ? "is known to run" : "runs");
+    add_images(out, ask);
+    buf_addz(out, "); ");
+    add_name(out, types->names[types->row_type[machine]]);
+    buf_addz(out, ": ");
+    add_images_why(t, machine, out);
+}
+
 /* --- resources --- */
 
 /* "96 cpu" */
@@ -225,8 +273,8 @@ static int64_t capacity_of(const struct ask *ask, uint32_t machine, uint32_t res
     return column ? column->capacity[machine] : 0;
 }
 
-/* " in us-east-1a with kubernetes.io/arch arm64": what the pod asked that left out types. Gives
- * back how to refer to it. */
+/* " in us-east-1a with kubernetes.io/arch arm64 where its images run": what the pod asked that left out
+ * types. Gives back how to refer to it. */
 static const char *add_asked(const struct trial *t, struct buf *out)
 {
     const struct ask *ask = t->ask;
@@ -250,6 +298,12 @@ static const char *add_asked(const struct trial *t, struct buf *out)
             buf_addz(out, " with ");
             add_want(out, want);
         }
+    }
+    bitset_copy(&before, &left);
+    machines_run_images(ask, &left);
+    if (!bitset_equal(&before, &left)) {
+        buf_addz(out, " where its images run");
+        refer = " there";
     }
     return refer;
 }
@@ -506,6 +560,9 @@ struct str trial_detail(const struct trial *t, struct arena *arena)
         break;
     case SUBJECT_WANT:
         wants_detail(t, &out);
+        break;
+    case SUBJECT_IMAGES:
+        images_detail(t, &out);
         break;
     case SUBJECT_RESOURCE:
         resource_detail(t, &out);

@@ -3,6 +3,7 @@
  */
 #include "sched/domains.h"
 #include "sched/explain.h"
+#include "sched/fits_testing.h"
 #include "sched/property_testing.h"
 
 #define SEEDS 1000
@@ -100,6 +101,8 @@ static bool solver_agrees(const struct random_world *r, struct buf *why)
     struct model m;
     bool held = true;
     random_world_load(&w, r, 1, "");
+    if (r->seed % 2 == 0)
+        world_fits_random(&w, r->seed);
     if (r->seed % 4 == 0)
         w.options.min_values = MIN_VALUES_BEST_EFFORT;
     model_compile(&m, &arena, &w.snap, w.options);
@@ -130,6 +133,8 @@ static bool plan_is_told(const struct random_world *r, struct buf *why)
 {
     WORLD w;
     random_world_load(&w, r, 1, "");
+    if (r->seed % 2 == 0)
+        world_fits_random(&w, r->seed);
     w.options.effort = 20000;
     const struct plan *plan = plan_build(&w.arena, &w.snap, w.options);
     uint32_t count = plan->order.count + plan->miss_count;

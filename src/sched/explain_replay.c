@@ -108,7 +108,10 @@ static uint32_t wants_there(struct state *s, uint32_t bin, const struct variant 
         if (domain != NONE)
             wants = wants_pin(m, wants, key, domain);
     }
-    return wants != NONE && terms_join(m, s->bins.items[bin].terms, wants) != NONE ? wants : NONE;
+    uint32_t joined = wants == NONE ? NONE : terms_join(m, s->bins.items[bin].terms, wants);
+    if (joined == NONE)
+        return NONE;
+    return bitset_test(&terms_at(m, joined)->machines, s->bins.items[bin].machine) ? wants : NONE;
 }
 
 static void pod_replace(struct replay *r, uint32_t class_, uint32_t bin)

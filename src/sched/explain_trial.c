@@ -2,10 +2,10 @@
  *
  * Machines (rows of the pool's instance types) are bits, and every constraint clears some of them.
  * The order is that of a reader's questions: may it be there at all (taints), is it allowed (the
- * pool, then each of the pod's requirements), is it large enough (each resource, host ports), can
- * it be had (offerings), may the pool grow (limits), and do the other pods agree (topology).
- * minValues come last because they speak of the types that are left of everything else. The first
- * constraint after which nothing is left is the reason.
+ * pool, then each of the pod's requirements), does it run the images, is it large enough (each
+ * resource, host ports), can it be had (offerings), may the pool grow (limits), and do the other
+ * pods agree (topology). minValues come last because they speak of the types that are left of
+ * everything else. The first constraint after which nothing is left is the reason.
  *
  * The solver's own memory of terms is not asked: edits are tried here too, and they would fill it
  * with pools that do not exist.
@@ -54,6 +54,13 @@ void machines_narrow(const struct instance_types *types, const struct requiremen
     bitset_fill(&kept);
     instance_types_narrow(types, r, true, &kept);
     machines_of_types(types, &kept, machines);
+}
+
+void machines_run_images(const struct ask *ask, struct bitset *machines)
+{
+    const struct model *m = ask->state->model;
+    if (ask->fit != NONE)
+        machines_of_types(ask->pool->types, &m->fits[ask->fit].types[ask->pool_ix], machines);
 }
 
 struct bitset shapes_of(const struct instance_types *types, const struct requirements *set,
@@ -176,6 +183,10 @@ static void step_text(const struct trial *t, enum subject subject, uint32_t at, 
         return;
     case SUBJECT_WANT:
         add_requirement(out, &ask->wants.items[at]);
+        return;
+    case SUBJECT_IMAGES:
+        buf_addz(out, "images ");
+        add_images(out, ask);
         return;
     case SUBJECT_RESOURCE:
         add_name(out, m->resources[at]);
@@ -310,6 +321,15 @@ static bool step_wants(struct trial *t)
             return false;
     }
     return true;
+}
+
+static bool step_images(struct trial *t)
+{
+    if (overlooked(t, REASON_IMAGE) || t->ask->fit == NONE)
+        return true;
+    step_begin(t);
+    machines_run_images(t->ask, &t->machines);
+    return step_end(t, SUBJECT_IMAGES, REASON_IMAGE, 0, true);
 }
 
 static bool step_resources(struct trial *t)
@@ -475,6 +495,7 @@ struct ask ask_of(struct state *s, uint32_t class_, const struct variant *varian
         .pool = &m->pools[pool],
         .pool_ix = pool,
         .wants = wants_at(m, variant->wants)->set,
+        .fit = wants_at(m, variant->wants)->fit,
         .allowed = m->pools[pool].requirements,
         .request = m->classes[class_].request,
         .left = s->pools[pool],
@@ -492,16 +513,17 @@ void trial_run(struct trial *t, const struct ask *ask, struct arena *arena, stru
     t->suitable = bitset_new(arena, machine_count);
     machines_all(ask->pool->types, &t->machines);
     if (texts) {
-        /* Taints, the pool, ports, offerings and limits; then one for each of the others. */
-        t->step_cap = 5 + ask->wants.count + m->resource_count + ask->variant->owned_count +
+        /* Taints, the pool, images, ports, offerings and limits; then one for each of the others. */
+        t->step_cap = 6 + ask->wants.count + m->resource_count + ask->variant->owned_count +
                       ask->class_->matched_count + ask->allowed.count + ask->wants.count;
         t->steps = arena_array(texts, struct explain_step, t->step_cap);
     }
     if (!step_taints(t))
         return;
     t->joined = requirements_merge(arena, &ask->allowed, &ask->wants);
-    t->possible = step_pool(t) && step_wants(t) && step_resources(t) && step_ports(t) &&
-                  step_offering(t) && step_limits(t) && step_groups(t) && step_min_values(t);
+    t->possible = step_pool(t) && step_wants(t) && step_images(t) && step_resources(t) &&
+                  step_ports(t) && step_offering(t) && step_limits(t) && step_groups(t) &&
+                  step_min_values(t);
 }
 
 bool ask_possible(const struct ask *ask)

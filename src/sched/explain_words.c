@@ -29,6 +29,12 @@ void add_pool(struct buf *out, const struct ask *ask)
         buf_addf(out, "pool %s", STR_SHOWN(name));
 }
 
+void add_images(struct buf *out, const struct ask *ask)
+{
+    const struct model *m = ask->state->model;
+    add_text(out, m->snap->fits.items[m->fits[ask->fit].source].images);
+}
+
 void add_taint(struct buf *out, const struct taint *taint)
 {
     static const char *const effects[] = {

@@ -18,6 +18,8 @@ static void vectors_keep(struct compile *c)
     struct model *m = c->m;
     m->skips = KEPT(m->arena, c->skips);
     m->skip_count = (uint32_t)c->skips.count;
+    m->fits = KEPT(m->arena, c->fits);
+    m->fit_count = (uint32_t)c->fits.count;
     m->tolerances = KEPT(m->arena, c->tolerances);
     m->tolerance_count = (uint32_t)c->tolerances.count;
     m->taints = KEPT(m->arena, c->taints);

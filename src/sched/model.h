@@ -67,8 +67,16 @@ struct group {
 
 /* --- pods --- */
 
-struct wants { /* what pods ask of labels */
+struct wants { /* what pods ask of a node: of its labels, and that it runs their images */
     struct requirements set;
+    uint32_t fit; /* into `fits`; NONE: nothing is asked */
+};
+
+/* Where some images run, in one way to take what is not known. */
+struct image_fit {
+    uint32_t source; /* into snapshot.fits.items */
+    struct bitset homes;
+    const struct bitset *types; /* per pool, over its instance types */
 };
 
 struct tolerance {
@@ -85,7 +93,8 @@ struct taint_list { /* distinct */
 
 /* One way to read what a pod asks for. The first takes everything as it stands; each further one
  * gives up a little, in the order of relaxation: for each set of preferences that is left, every
- * term of the required node affinity and every alternative of the volumes. */
+ * term of the required node affinity and every alternative of the volumes. What is not known to run the
+ * images is taken last, if that is how it is to be. */
 struct variant {
     uint32_t wants;
     uint32_t tolerance;
@@ -229,6 +238,8 @@ struct model {
     const struct pool_out *pools_out; /* the others, in the same order */
     uint32_t pools_out_count;
 
+    const struct image_fit *fits; /* that pending pods ask for, and which leave something out */
+    uint32_t fit_count;
     const struct tolerance *tolerances;
     uint32_t tolerance_count;
     const struct taint_list *taints;
@@ -250,7 +261,8 @@ void model_done(struct model *m);
 /* --- asking; every answer is remembered --- */
 
 const struct wants *wants_at(const struct model *m, uint32_t wants);
-/* wants & (key In [that domain]); NONE if nothing can be both. For keys but the host name. */
+/* wants & (key In [that domain]), for the same images as are the next two; NONE if nothing can be both.
+ * For keys but the host name. */
 uint32_t wants_pin(struct model *m, uint32_t wants, uint32_t key, uint32_t domain);
 
 /* wants & (key NotIn those domains); NONE if nothing is left. */
@@ -271,7 +283,9 @@ uint32_t terms_join(struct model *m, uint32_t terms, uint32_t wants);
 bool terms_min_values(struct model *m, uint32_t terms, const struct bitset *machines,
                       struct arena *scratch, struct min_values_result *maybe_out);
 
-/* Do the labels of that home suit? */
+/* Do the labels of that home suit? Does it run the images? Both? */
+bool home_suits(struct model *m, const struct home *home, uint32_t wants);
+bool home_fits(const struct model *m, const struct home *home, uint32_t wants);
 bool home_admits(struct model *m, const struct home *home, uint32_t wants);
 static inline bool taints_tolerated(const struct model *m, uint32_t tolerance, uint32_t taints)
 {

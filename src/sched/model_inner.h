@@ -6,7 +6,7 @@
  *     pools_compile    templates, machines, daemons, limits
  *     groups_compile   topology keys, their domains, groups; which sorts own and match which
  *     homes_compile    nodes and claims, with bound pods taken off; the groups' first counts
- *     classes_compile  pending sorts that nothing tells apart become one class
+ *     classes_compile  pending sorts that nothing tells apart become one class; where images run
  *     taints_settle    which tolerances bear which taints
  *     ports_settle     which host ports are in each other's way
  */
@@ -25,9 +25,9 @@ enum pod_state {
     POD_GONE,    /* bound to a node that is not there: counts nowhere */
 };
 
-/* Pods that share spec, affinity, labels, volumes (as pointers) and namespace, and which differ at most
- * in name, node and status. Found by a hash of pointers; equal content behind different pointers may
- * be two sorts, which classes_compile merges. */
+/* Pods that share spec, affinity, labels, volumes (as pointers), namespace and what their images ask
+ * for, and which differ at most in name, node and status. Found by a hash of pointers; equal content
+ * behind different pointers may be two sorts, which classes_compile merges. */
 struct pod_sort {
     const struct pod *pod;                  /* one of them */
     const int64_t *request;                 /* per resource of the model, `pods` included */
@@ -39,6 +39,7 @@ struct pod_sort {
     const uint32_t *ports; /* sorted */
     uint32_t port_count;
     uint32_t pending_count, bound_count;
+    uint32_t fit; /* of a pending sort: what their images ask for, into snapshot.fits.items; NONE */
     /* Of a pending sort: the groups of its topology terms, one for one in the order of the spec. NONE:
      * a term that asks for nothing, or that nobody heeds (PREFERENCES_IGNORE). */
     struct {
@@ -61,10 +62,12 @@ struct compile {
     VEC(struct taint_list) taints;
     /* Canonical bytes to 1 + index. */
     struct str_table port_ids, driver_ids, tolerance_ids, taint_ids;
-    struct storage *storage; /* claims and volumes by name: model_volumes.c */
-    struct node_side *nodes; /* what belongs to whom, daemons: model_nodes.h */
-    struct arena scratch;    /* for a step's own use; reset at its start */
-    struct buf text;         /* likewise */
+    VEC(struct image_fit) fits;
+    struct fit_readings *maybe_fits; /* per fit of the snapshot: model_fits.c */
+    struct storage *storage;         /* claims and volumes by name: model_volumes.c */
+    struct node_side *nodes;         /* what belongs to whom, daemons: model_nodes.h */
+    struct arena scratch;            /* for a step's own use; reset at its start */
+    struct buf text;                 /* likewise */
 };
 
 /* What is on the heap. The driver moves the vectors that are the model's into its arena first. */
@@ -129,6 +132,13 @@ struct pod_volumes {
 };
 struct pod_volumes pod_volumes_of(struct compile *c, const struct pod *pod);
 
+/* model_fits.c: a fit of the snapshot, read. NONE as a reading: it leaves nothing out. */
+struct fit_readings {
+    uint32_t first, last; /* into `fits`: what is taken at first, and what is taken in the end */
+    bool known;           /* both have been worked out */
+};
+struct fit_readings fit_readings_of(struct compile *c, uint32_t maybe_fit);
+
 /* model_variants.c. At least one, unless the pods are refused. Everything is in the arena. */
 struct variants {
     const struct variant *items;
@@ -140,6 +150,7 @@ struct variants variants_of(struct compile *c, const struct pod_sort *sort,
 
 /* model_wants.c, model_terms.c: interning. Equal content, equal number. */
 uint32_t wants_intern(struct model *m, const struct requirements *set); /* copies what it keeps */
+uint32_t wants_with_fit(struct model *m, const struct requirements *set, uint32_t maybe_fit);
 uint32_t terms_intern(struct model *m, uint32_t pool, const struct requirements *set);
 void terms_init(struct model *m);
 void terms_done(struct model *m);

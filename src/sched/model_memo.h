@@ -57,7 +57,7 @@ struct wants_entry {
 
 struct terms_entry {
     struct terms terms;
-    struct bitset types;   /* whose labels suit everything that was asked */
+    struct bitset types; /* whose labels suit everything that was asked, and that run the images */
     struct bitset allowed; /* shapes that do, used-up reservations among them */
     /* Keys that `set` says NotIn of, which a node without the label would satisfy, but which must
      * be there: somebody asked for Exists. Sorted. */

@@ -184,6 +184,7 @@ struct sort_key { /* pods that are equal in these differ in nothing that is aske
     const void *spec, *affinity, *labels, *volumes;
     const void *status; /* of a bound pod, if it says what its containers were given */
     const void *self;   /* of a pod whose volumes are its own although the list is shared */
+    uint32_t fit;       /* of a pending pod */
     struct str namespace_;
 };
 
@@ -220,8 +221,9 @@ static bool says_what_was_given(const struct pod_status *status)
 }
 
 /* The status of a pod that waits for a node says nothing: nothing of it runs. */
-static struct sort_key sort_key_of(struct compile *c, const struct pod *pod, bool bound)
+static struct sort_key sort_key_of(struct compile *c, uint32_t ix, bool bound)
 {
+    const struct pod *pod = c->m->snap->pods[ix];
     bool given = bound && says_what_was_given(pod->status);
     return (struct sort_key){ .spec = pod->spec,
                               .affinity = pod->maybe_affinity,
@@ -229,6 +231,7 @@ static struct sort_key sort_key_of(struct compile *c, const struct pod *pod, boo
                               .volumes = pod->volumes.items,
                               .status = given ? pod->status : NULL,
                               .self = pod->volumes.count && volumes_are_own(c, pod) ? pod : NULL,
+                              .fit = bound ? NONE : snapshot_pod_fit(c->m->snap, ix),
                               .namespace_ = pod->object.meta.namespace_ };
 }
 
@@ -238,14 +241,14 @@ static uint64_t sort_hash(const struct sort_key *k)
     hash = kv_mix64(hash ^ (uintptr_t)k->spec);
     hash = kv_mix64(hash ^ (uintptr_t)k->labels);
     hash = kv_mix64(hash ^ (uintptr_t)k->affinity) + (uintptr_t)k->volumes;
-    return kv_mix64(hash ^ (uintptr_t)k->status) + (uintptr_t)k->self;
+    return kv_mix64(hash ^ (uintptr_t)k->status) + (uintptr_t)k->self + k->fit;
 }
 
 static bool sort_key_equal(const struct sort_key *a, const struct sort_key *b)
 {
     return a->spec == b->spec && a->affinity == b->affinity && a->labels == b->labels &&
            a->volumes == b->volumes && a->status == b->status && a->self == b->self &&
-           str_eq(a->namespace_, b->namespace_);
+           a->fit == b->fit && str_eq(a->namespace_, b->namespace_);
 }
 
 static void draft_requests(struct collector *q, struct sort_draft *d, struct pod_sort *sort)
@@ -277,7 +280,7 @@ static void draft_requests(struct collector *q, struct sort_draft *d, struct pod
 static uint32_t sort_add(struct collector *q, const struct pod *pod, const struct sort_key *key)
 {
     struct compile *c = q->c;
-    struct pod_sort sort = { .pod = pod };
+    struct pod_sort sort = { .pod = pod, .fit = key->fit };
     struct sort_draft draft = { .key = *key, .next = NONE };
     draft_requests(q, &draft, &sort);
     sort.ports = pod_ports(c, pod->spec, &sort.port_count);
@@ -286,7 +289,7 @@ static uint32_t sort_add(struct collector *q, const struct pod *pod, const struc
     return (uint32_t)c->sorts.count - 1;
 }
 
-static uint32_t sort_of(struct collector *q, const struct pod *pod, bool bound)
+static uint32_t sort_of(struct collector *q, uint32_t pod, bool bound)
 {
     struct sort_key key = sort_key_of(q->c, pod, bound);
     uint64_t hash = sort_hash(&key);
@@ -297,7 +300,7 @@ static uint32_t sort_of(struct collector *q, const struct pod *pod, bool bound)
         if (sort_key_equal(&q->drafts.items[ix].key, &key))
             return ix;
     }
-    uint32_t added = sort_add(q, pod, &key);
+    uint32_t added = sort_add(q, q->c->m->snap->pods[pod], &key);
     q->drafts.items[added].next = (uint32_t)first;
     map_put(&q->by_hash, hash, added);
     return added;
@@ -395,7 +398,7 @@ void sorts_collect(struct compile *c)
         if (c->state[i] != POD_PENDING && c->state[i] != POD_BOUND)
             continue;
         bool bound = c->state[i] == POD_BOUND;
-        c->sort[i] = sort_of(&q, snap->pods[i], bound);
+        c->sort[i] = sort_of(&q, i, bound);
         struct pod_sort *sort = &c->sorts.items[c->sort[i]];
         sort->pending_count += !bound;
         sort->bound_count += bound;
@@ -418,6 +421,7 @@ void compile_done(struct compile *c)
     vec_done(&c->drivers);
     vec_done(&c->tolerances);
     vec_done(&c->taints);
+    vec_done(&c->fits);
     str_table_done(&c->port_ids);
     str_table_done(&c->driver_ids);
     str_table_done(&c->tolerance_ids);

@@ -1,9 +1,10 @@
 /* What a node must be after pods have had their say, and which machines are left for it.
  *
  * Terms only narrow: those of a pool and what comes of joining wants to them, one after the other.
- * Each keeps the types whose labels suit and the shapes of offerings that do, so that joining asks
- * only about what the new wants say. What can be had in a set of shapes, and for how much, does not
- * depend on anything else; it is worked out once per set (`market`).
+ * Each keeps the types whose labels suit (and that run the images of the pods that joined) and the
+ * shapes of offerings that do, so that joining asks only about what the new wants say. What can be
+ * had in a set of shapes, and for how much, does not depend on anything else; it is worked out once
+ * per set (`market`).
  *
  *  1. Of a key that its pool does not define and that is not well known, a node has no label: what
  *     is content with that (NotIn, DoesNotExist) is true and does not get into the set.
@@ -246,13 +247,13 @@ static bool draft_present(const struct terms_entry *from, const struct requireme
 static uint32_t join_anew(struct model *m, uint32_t terms, uint32_t wants)
 {
     const struct terms_entry *from = m->memo->terms.items[terms];
+    const struct wants *joining = wants_at(m, wants);
     const struct pool *pool = &m->pools[from->terms.pool];
     struct arena *scratch = &m->memo->scratch;
     struct requirements more;
 
     arena_reset(scratch);
-    if (!wants_reduce(&from->terms.set, &wants_at(m, wants)->set, pool->well_known, scratch,
-                      &more) ||
+    if (!wants_reduce(&from->terms.set, &joining->set, pool->well_known, scratch, &more) ||
         !requirements_compatible(&from->terms.set, &more, pool->well_known, NULL))
         return NONE;
 
@@ -267,6 +268,8 @@ static uint32_t join_anew(struct model *m, uint32_t terms, uint32_t wants)
     for (uint32_t i = 0; i < more.count; i++)
         changed[i] = *requirements_find(&d.set, more.items[i].key);
     draft_narrow(pool->types, &(struct requirements){ changed, more.count }, &d);
+    if (joining->fit != NONE)
+        bitset_and(&d.types, &m->fits[joining->fit].types[from->terms.pool]);
     if (!bitset_any(&d.types) || !bitset_any(&d.allowed))
         return NONE;
     return draft_intern(m, &d);

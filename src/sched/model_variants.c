@@ -2,8 +2,10 @@
  *
  * Preferences are given up one after the other, always in the same order: preferred affinity to pods,
  * heaviest first; preferred distance from pods; preferred nodes, of which only the heaviest that is
- * left is heeded at all; ScheduleAnyway spreads; at last, taints that only ask to be avoided. Each
- * such level is read in as many ways as the required node affinity and the volumes have alternatives.
+ * left is heeded at all; ScheduleAnyway spreads; taints that only ask to be avoided; at last, that
+ * the images are known to run there. The others are about where a pod runs best, this one is about
+ * whether it runs. Each such level is read in as many ways as the required node affinity and the
+ * volumes have alternatives.
  *
  * The last way has given up everything, so what it owns is what is required.
  */
@@ -12,7 +14,7 @@
 
 #define VARIANTS_MAX 256
 
-enum step_kind { STEP_AFFINITY, STEP_ANTI, STEP_NODE, STEP_SPREAD, STEP_TAINTS };
+enum step_kind { STEP_AFFINITY, STEP_ANTI, STEP_NODE, STEP_SPREAD, STEP_TAINTS, STEP_IMAGES };
 
 struct preference { /* one step of giving up */
     enum step_kind kind;
@@ -26,11 +28,13 @@ struct reader {
     struct compile *c;
     const struct pod_sort *sort;
     const struct pod_volumes *volumes;
+    struct fit_readings fits;
     struct demands selector;
     struct demands *terms; /* required ones that can be used; one empty if there is no affinity */
     uint32_t term_count;
     struct preference *steps; /* in the order in which they are given up */
     uint32_t step_count;
+    uint32_t ways; /* of a level, at most */
     struct variant *variants;
     uint32_t count;
     struct plan_blame why; /* of the way that failed last; reason and detail */
@@ -213,7 +217,7 @@ static bool anybody_prefers(const struct compile *c)
 static void read_preferred(struct reader *r)
 {
     const struct affinity *affinity = r->sort->pod->maybe_affinity;
-    size_t room = (size_t)r->sort->pod->spec->spread.count + 1;
+    size_t room = (size_t)r->sort->pod->spec->spread.count + 2; /* taints, and images */
     if (affinity)
         room += (size_t)affinity->pod.preferred.count + affinity->anti.preferred.count +
                 affinity->node.preferred.count;
@@ -228,6 +232,8 @@ static void read_preferred(struct reader *r)
     }
     if (anybody_prefers(r->c))
         r->steps[r->step_count++] = (struct preference){ .kind = STEP_TAINTS, .group = NONE };
+    if (r->fits.first != r->fits.last)
+        r->steps[r->step_count++] = (struct preference){ .kind = STEP_IMAGES, .group = NONE };
 }
 
 /* --- words --- */
@@ -293,6 +299,9 @@ static void add_step_words(const struct reader *r, const struct preference *step
     case STEP_TAINTS:
         buf_addz(out, "keeping off PreferNoSchedule taints");
         return;
+    case STEP_IMAGES:
+        buf_addz(out, "it is not known whether the images run there");
+        return;
     }
     KV_UNREACHABLE();
 }
@@ -353,6 +362,15 @@ static struct demands node_preferred(const struct reader *r, uint32_t gone)
     return (struct demands){ 0 };
 }
 
+static bool is_gone(const struct reader *r, enum step_kind kind, uint32_t gone)
+{
+    for (uint32_t i = 0; i < gone; i++) {
+        if (r->steps[i].kind == kind)
+            return true;
+    }
+    return false;
+}
+
 static bool known_already(const struct reader *r, const struct variant *v)
 {
     for (uint32_t i = 0; i < r->count; i++) {
@@ -366,21 +384,20 @@ static bool known_already(const struct reader *r, const struct variant *v)
     return false;
 }
 
-/* What labels the pod asks for by one term, with a preference and where its volumes are. */
-static bool read_wants(struct reader *r, const struct demands *term, struct demands preferred,
-                       const struct requirements *maybe_place, uint32_t *wants)
+/* What labels the pod asks for by one term, with a preference and where its volumes are; in `set`. */
+static bool read_set(struct reader *r, const struct demands *term, struct demands preferred,
+                     const struct requirements *maybe_place, struct requirements *set)
 {
     struct compile *c = r->c;
-    struct requirements set;
     struct err err = { 0 };
     struct demands all = demands_both(&c->scratch, r->selector, *term);
-    if (demands_settle(c, demands_both(&c->scratch, all, preferred), &set, &err) < 0) {
+    if (demands_settle(c, demands_both(&c->scratch, all, preferred), set, &err) < 0) {
         blame(r, REASON_REQUIREMENTS, err.text);
         return false;
     }
     if (maybe_place) {
         struct mismatch why;
-        if (!requirements_intersects(maybe_place, &set, &why)) {
+        if (!requirements_intersects(maybe_place, set, &why)) {
             AUTO_BUF text = { 0 };
             buf_addz(&text, "its volumes are elsewhere: ");
             add_requirement(&text, why.node);
@@ -390,9 +407,8 @@ static bool read_wants(struct reader *r, const struct demands *term, struct dema
             blame(r, REASON_VOLUME, text.p);
             return false;
         }
-        set = requirements_merge(&c->scratch, &set, maybe_place);
+        *set = requirements_merge(&c->scratch, set, maybe_place);
     }
-    *wants = wants_intern(c->m, &set);
     return true;
 }
 
@@ -402,17 +418,20 @@ static uint32_t read_level(struct reader *r, uint32_t gone)
     const struct pod_spec *spec = r->sort->pod->spec;
     uint32_t places = r->volumes->alternative_count ? r->volumes->alternative_count : 1, found = 0;
     struct demands preferred = node_preferred(r, gone);
-    bool all_prefer = gone && r->steps[gone - 1].kind == STEP_TAINTS;
+    bool all_prefer = is_gone(r, STEP_TAINTS, gone);
+    uint32_t fit = is_gone(r, STEP_IMAGES, gone) ? r->fits.last : r->fits.first;
     struct variant v = { .given_up = given_up(r, gone) };
     v.tolerance =
         tolerance_intern(r->c, spec->tolerations.items, spec->tolerations.count, all_prefer);
     v.owned = groups_owned(r, gone, &v.owned_count);
     for (uint32_t t = 0; t < r->term_count; t++) {
-        for (uint32_t p = 0; p < places && found < VARIANTS_MAX; p++) {
+        for (uint32_t p = 0; p < places && found < r->ways; p++) {
             const struct requirements *maybe_place =
                 r->volumes->alternative_count ? &r->volumes->alternatives[p] : NULL;
-            if (!read_wants(r, &r->terms[t], preferred, maybe_place, &v.wants))
+            struct requirements set;
+            if (!read_set(r, &r->terms[t], preferred, maybe_place, &set))
                 continue;
+            v.wants = wants_with_fit(r->c->m, &set, fit);
             found++;
             if (r->count < VARIANTS_MAX && !known_already(r, &v))
                 r->variants[r->count++] = v;
@@ -424,23 +443,27 @@ static uint32_t read_level(struct reader *r, uint32_t gone)
 struct variants variants_of(struct compile *c, const struct pod_sort *sort,
                             const struct pod_volumes *volumes)
 {
-    struct reader r = { .c = c, .sort = sort, .volumes = volumes };
+    struct reader r = {
+        .c = c, .sort = sort, .volumes = volumes, .fits = fit_readings_of(c, sort->fit)
+    };
     if (!read_required(&r))
         return (struct variants){ .maybe_refused = blame_new(c, r.why.reason, r.why.detail) };
     read_preferred(&r);
 
-    /* The last level is all that counts in the end: what there is room for beside it is kept of the
-     * ones before. */
+    /* The last level is all that counts in the end, and the one before it if that is still sure of the
+     * images: what there is room for beside them is kept of the ones before. */
+    uint32_t kept = r.fits.first != r.fits.last ? 2 : 1;
     size_t ways =
         (size_t)r.term_count * (volumes->alternative_count ? volumes->alternative_count : 1);
-    if (ways > VARIANTS_MAX)
-        ways = VARIANTS_MAX;
-    size_t levels = VARIANTS_MAX / ways;
-    if (levels > (size_t)r.step_count + 1)
-        levels = (size_t)r.step_count + 1;
-    r.variants = arena_array(c->arena, struct variant, levels * ways);
-    for (uint32_t gone = 0; gone + 1 < levels; gone++)
+    r.ways = (uint32_t)(ways < VARIANTS_MAX / kept ? ways : VARIANTS_MAX / kept);
+    uint32_t levels = VARIANTS_MAX / r.ways;
+    if (levels > r.step_count + 1)
+        levels = r.step_count + 1;
+    r.variants = arena_array(c->arena, struct variant, (size_t)levels * r.ways);
+    for (uint32_t gone = 0; gone + kept < levels; gone++)
         read_level(&r, gone);
+    if (kept == 2)
+        read_level(&r, r.step_count - 1);
     if (!read_level(&r, r.step_count))
         return (struct variants){ .maybe_refused = blame_new(c, r.why.reason, r.why.detail) };
     return (struct variants){ .items = r.variants, .count = r.count };

@@ -1,4 +1,4 @@
-/* What pods ask of labels, interned, and whether nodes that are there have it.
+/* What pods ask of a node, interned, and whether nodes that are there have it.
  *
  * A set's canonical text is its items in the order of keys with every length written out, so the
  * texts of two sets are equal exactly when the sets are.
@@ -131,8 +131,14 @@ static bool asked_by_home(const struct model_memo *memo, const struct requiremen
 
 uint32_t wants_intern(struct model *m, const struct requirements *set)
 {
+    return wants_with_fit(m, set, NONE);
+}
+
+uint32_t wants_with_fit(struct model *m, const struct requirements *set, uint32_t maybe_fit)
+{
     struct model_memo *memo = m->memo;
     buf_clear(&memo->text);
+    u32_encode(maybe_fit, &memo->text);
     requirements_encode(set, &memo->text);
     uintptr_t found = (uintptr_t)str_table_get(&memo->wants_ids, buf_str(&memo->text));
     if (found)
@@ -140,6 +146,7 @@ uint32_t wants_intern(struct model *m, const struct requirements *set)
 
     struct wants_entry *e = arena_new(m->arena, struct wants_entry);
     e->wants.set = requirements_copy(m->arena, set);
+    e->wants.fit = maybe_fit;
     e->by_home = asked_by_home(memo, set);
     vec_push(&memo->wants, e);
     str_table_put(&memo->wants_ids, buf_str(&memo->text), (void *)(uintptr_t)memo->wants.count);
@@ -167,7 +174,8 @@ static uint32_t pin_number(struct model *m, uint32_t key, uint32_t domain)
 
 static uint32_t pin_anew(struct model *m, uint32_t wants, uint32_t key, uint32_t domain)
 {
-    const struct requirements *set = &wants_at(m, wants)->set;
+    const struct wants *from = wants_at(m, wants);
+    const struct requirements *set = &from->set;
     struct str_list value = { &m->keys[key].domains[domain], 1 };
     struct arena *scratch = &m->memo->scratch;
     arena_reset(scratch);
@@ -176,7 +184,7 @@ static uint32_t pin_anew(struct model *m, uint32_t wants, uint32_t key, uint32_t
     if (own && !requirement_has(own, value.items[0]))
         return NONE;
     struct requirements pinned = requirements_add(scratch, set, &pin);
-    return wants_intern(m, &pinned);
+    return wants_with_fit(m, &pinned, from->fit);
 }
 
 uint32_t wants_pin(struct model *m, uint32_t wants, uint32_t key, uint32_t domain)
@@ -205,7 +213,7 @@ uint32_t wants_label(struct model *m, struct str key, struct str maybe_value)
 uint32_t wants_avoid(struct model *m, uint32_t wants, uint32_t key, const struct bitset *domains)
 {
     AUTO_ARENA scratch = { 0 };
-    const struct requirements *set = &wants_at(m, wants)->set;
+    const struct wants *from = wants_at(m, wants);
     struct str *values = arena_array(&scratch, struct str, domains->bit_count);
     struct expression e = { .key = m->keys[key].name, .op = OP_NOT_IN };
     struct requirement r;
@@ -214,21 +222,22 @@ uint32_t wants_avoid(struct model *m, uint32_t wants, uint32_t key, const struct
     e.values.items = values;
     if (!e.values.count || requirement_from_expression(&scratch, &e, &r, NULL) < 0)
         return wants;
-    struct requirements avoiding = requirements_add(&scratch, set, &r);
+    struct requirements avoiding = requirements_add(&scratch, &from->set, &r);
     const struct requirement *now = requirements_find(&avoiding, r.key);
-    return now->complement || now->values.count ? wants_intern(m, &avoiding) : NONE;
+    bool left = now->complement || now->values.count;
+    return left ? wants_with_fit(m, &avoiding, from->fit) : NONE;
 }
 
 uint32_t wants_without(struct model *m, uint32_t wants, uint32_t key)
 {
     AUTO_ARENA scratch = { 0 };
     struct requirement none = requirement_does_not_exist(&scratch, m->keys[key].name);
-    const struct requirements *set = &wants_at(m, wants)->set;
-    const struct requirement *r = requirements_find(set, none.key);
+    const struct wants *from = wants_at(m, wants);
+    const struct requirement *r = requirements_find(&from->set, none.key);
     if (r && demands_label(r))
         return NONE;
-    struct requirements without = requirements_add(&scratch, set, &none);
-    return wants_intern(m, &without);
+    struct requirements without = requirements_add(&scratch, &from->set, &none);
+    return wants_with_fit(m, &without, from->fit);
 }
 
 /* --- labels --- */
@@ -296,7 +305,18 @@ bool labels_suit(const struct requirements *labels, const struct requirements *w
     return true;
 }
 
+bool home_fits(const struct model *m, const struct home *home, uint32_t wants)
+{
+    uint32_t fit = m->memo->wants.items[wants]->wants.fit;
+    return fit == NONE || bitset_test(&m->fits[fit].homes, (uint32_t)(home - m->homes));
+}
+
 bool home_admits(struct model *m, const struct home *home, uint32_t wants)
+{
+    return home_suits(m, home, wants) && home_fits(m, home, wants);
+}
+
+bool home_suits(struct model *m, const struct home *home, uint32_t wants)
 {
     struct model_memo *memo = m->memo;
     struct wants_entry *e = memo->wants.items[wants];

@@ -122,7 +122,7 @@ static bool let_in(const struct replay *r, const struct seat *seat)
         if (g->kind == GROUP_AFFINITY && !here && (r->groups[ix].total || !self))
             return false;
     }
-    return true; /* anti-affinity does not depend on the order */
+    return true; /* anti-affinity does not depend on the order, nor do images */
 }
 
 static bool bin_counts(struct state *s, const struct group *g, uint32_t ix)

@@ -1,6 +1,7 @@
 /* What must hold of the plan for any world. Worlds are random (world_random_testing.h); one that
  * breaks a property is shrunk and printed with its seed.
  */
+#include "sched/fits_testing.h"
 #include "sched/property_testing.h"
 
 /* Enough for every improvement of worlds as small as these. */
@@ -121,22 +122,40 @@ static const struct plan *build(struct world *w)
 
 /* --- 1. a plan passes the checker --- */
 
+static bool passes_checker(struct world *w, struct buf *why)
+{
+    const struct plan *plan = build(w);
+    struct check_result result = plan_check(&w->arena, &w->snap, w->options, plan);
+    for (uint32_t i = 0; i < result.count; i++)
+        buf_addf(why, "%.*s\n", STR_ARG(result.findings[i].what));
+    if (result.count)
+        plan_text(w, plan, true, why);
+    return result.count == 0;
+}
+
 static bool checker_agrees(const struct random_world *r, struct buf *why)
 {
     WORLD w;
     load(&w, r, 1, "");
-    const struct plan *plan = build(&w);
-    struct check_result result = plan_check(&w.arena, &w.snap, w.options, plan);
-    for (uint32_t i = 0; i < result.count; i++)
-        buf_addf(why, "%.*s\n", STR_ARG(result.findings[i].what));
-    if (result.count)
-        plan_text(&w, plan, true, why);
-    return result.count == 0;
+    return passes_checker(&w, why);
 }
 
 TEST(plans_pass_the_checker)
 {
     property_check("checker_agrees", false, 2000, checker_agrees);
+}
+
+static bool checker_agrees_on_images(const struct random_world *r, struct buf *why)
+{
+    WORLD w;
+    load(&w, r, 1, "");
+    world_fits_random(&w, r->seed);
+    return passes_checker(&w, why);
+}
+
+TEST(plans_for_pods_whose_images_do_not_run_everywhere_pass_the_checker)
+{
+    property_check("checker_agrees_on_images", false, 1000, checker_agrees_on_images);
 }
 
 /* --- 2. order does not show --- */
@@ -191,9 +210,23 @@ static bool order_does_not_show(const struct random_world *r, struct buf *why)
     return texts_equal(&before, &after, why);
 }
 
+static bool order_does_not_show_with_images(const struct random_world *r, struct buf *why)
+{
+    WORLD w;
+    AUTO_BUF before = { 0 }, after = { 0 };
+    load(&w, r, 1, "");
+    world_fits_random(&w, r->seed);
+    plan_text(&w, build(&w), true, &before);
+    shuffle(&w, r->seed);
+    world_fits_random(&w, r->seed);
+    plan_text(&w, build(&w), true, &after);
+    return texts_equal(&before, &after, why);
+}
+
 TEST(plans_do_not_depend_on_the_order_of_objects)
 {
     property_check("order_does_not_show", false, 1000, order_does_not_show);
+    property_check("order_does_not_show_with_images", false, 400, order_does_not_show_with_images);
 }
 
 /* --- 3. another pool harms nobody --- */

@@ -42,6 +42,18 @@ void add_names(struct buf *out, struct str_list names)
         buf_addf(out, " and %u others", names.count - shown);
 }
 
+void add_text(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.p[i] < ' ' || text.p[i] > '~') {
+            buf_addz(out, STR_SHOWN(text));
+            return;
+        }
+    }
+    buf_add(out, str_sub(text, 0, text.len < TEXT_BYTES_SHOWN ? text.len : TEXT_BYTES_SHOWN));
+    buf_addz(out, text.len > TEXT_BYTES_SHOWN ? "..." : "");
+}
+
 void add_requirement(struct buf *out, const struct requirement *r)
 {
     add_name(out, r->key);

@@ -16,5 +16,9 @@ bool name_is_plain(struct str s);                              /* shown as it is
 
 void add_name(struct buf *out, struct str name);
 void add_names(struct buf *out, struct str_list names); /* "a, b and 3 others" */
+/* A few words of somebody else's: as they are, cut where they are very long, or quoted if a terminal
+ * might obey them. */
+#define TEXT_BYTES_SHOWN 300
+void add_text(struct buf *out, struct str text);
 /* As requirement_format shows it: "zone In [a b]". */
 void add_requirement(struct buf *out, const struct requirement *r);

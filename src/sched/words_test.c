@@ -46,6 +46,23 @@ TEST(long_lists_are_cut_with_the_number_of_the_others)
     EXPECT_STR(buf_str(&out), "a, \"b c\", d, e, f and 2 others");
 }
 
+TEST(words_of_others_are_shown_as_they_are_unless_a_terminal_might_obey_them)
+{
+    AUTO_BUF out = { 0 };
+    add_text(&out, STR("app:1, nginx:1.27"));
+    EXPECT_STR(buf_str(&out), "app:1, nginx:1.27");
+    buf_clear(&out);
+    add_text(&out, STR("a\x1b[2J b"));
+    EXPECT_STR(buf_str(&out), "\"a\\u001b[2J b\"");
+    char text[TEXT_BYTES_SHOWN + 1];
+    memset(text, 'a', sizeof text);
+    for (size_t len = 0; len <= sizeof text; len++) {
+        buf_clear(&out);
+        add_text(&out, (struct str){ text, len });
+        EXPECT_EQ(out.len, len <= TEXT_BYTES_SHOWN ? len : TEXT_BYTES_SHOWN + 3);
+    }
+}
+
 TEST(a_requirement_reads_as_elsewhere_with_its_texts_quoted)
 {
     AUTO_ARENA arena = { 0 };

@@ -114,7 +114,7 @@ static bool helps(const struct binder *b, const struct relief *r, struct class *
             return true;
     }
     const struct site *site = r->at == NO_NODE ? NULL : b->sites.items[r->at];
-    return site && site->maybe_node && ask_fit(class->ask, b, r->at) == FIT_YES &&
+    return site && site->maybe_node && ask_fit(class->ask, b, r->at) == ASK_FIT_YES &&
            ask_fits_room(class->ask, site);
 }
 

@@ -121,7 +121,7 @@ static void ask_drop(struct binder *b, struct ask *ask)
     free(ask);
 }
 
-enum fit ask_fit(struct ask *ask, const struct binder *b, uint32_t node)
+enum ask_fit ask_fit(struct ask *ask, const struct binder *b, uint32_t node)
 {
     const struct site *site = b->sites.items[node];
     const struct pod_spec *spec = ask->pod->spec;
@@ -133,16 +133,16 @@ enum fit ask_fit(struct ask *ask, const struct binder *b, uint32_t node)
             memset(ask->fits.items + count, 0, b->sites.count - count);
             ask->fits.count = b->sites.count;
         }
-        if (ask->fits.items[node] != FIT_UNKNOWN)
-            return (enum fit)ask->fits.items[node];
+        if (ask->fits.items[node] != ASK_FIT_UNKNOWN)
+            return (enum ask_fit)ask->fits.items[node];
     }
     /* As kube-scheduler: taints first, so that its words are the same. */
-    enum fit fit = node_taint_in_the_way(site->maybe_node, EFFECTS_THAT_REPEL,
-                                         spec->tolerations.items, spec->tolerations.count)
-                       ? FIT_TAINT
-                   : node_matches_pod(site->maybe_node, spec, ask->pod->maybe_affinity)
-                       ? FIT_YES
-                       : FIT_LABELS;
+    enum ask_fit fit = node_taint_in_the_way(site->maybe_node, EFFECTS_THAT_REPEL,
+                                             spec->tolerations.items, spec->tolerations.count)
+                           ? ASK_FIT_TAINT
+                       : node_matches_pod(site->maybe_node, spec, ask->pod->maybe_affinity)
+                           ? ASK_FIT_YES
+                           : ASK_FIT_LABELS;
     if (kept)
         ask->fits.items[node] = (uint8_t)fit;
     return fit;

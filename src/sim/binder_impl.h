@@ -48,11 +48,11 @@ struct amount {
     int64_t milli;
 };
 
-enum fit { /* of a node by its labels and taints */
-           FIT_UNKNOWN,
-           FIT_YES,
-           FIT_TAINT,
-           FIT_LABELS,
+enum ask_fit { /* of a node by its labels and taints */
+               ASK_FIT_UNKNOWN,
+               ASK_FIT_YES,
+               ASK_FIT_TAINT,
+               ASK_FIT_LABELS,
 };
 
 struct ask {
@@ -66,7 +66,7 @@ struct ask {
     uint32_t port_count;
     const char *maybe_never; /* it fits nowhere: why */
     struct str only_node;    /* absent: any */
-    VEC(uint8_t) fits;       /* enum fit, by node; unless there is only one node */
+    VEC(uint8_t) fits;       /* enum ask_fit, by node; unless there is only one node */
 };
 
 struct tag {
@@ -209,7 +209,7 @@ void class_drop(struct binder *b, struct class *class);
 /* While a container is resized in place the pod takes up what its status says: that; else NULL. */
 const void *pod_resized(const struct pod *pod);
 uint32_t resource_id(struct binder *b, struct str name);
-enum fit ask_fit(struct ask *ask, const struct binder *b, uint32_t node);
+enum ask_fit ask_fit(struct ask *ask, const struct binder *b, uint32_t node);
 bool ask_fits_room(const struct ask *ask, const struct site *site);
 bool ports_clash(const struct ask *a, const struct ask *b);
 

@@ -21,12 +21,12 @@ static const char *look_refuses(const struct look *l, uint32_t at)
     const struct site *site = l->b->sites.items[at];
     struct ask *ask = l->class->ask;
     switch (ask_fit(ask, l->b, at)) {
-    case FIT_TAINT:
+    case ASK_FIT_TAINT:
         return "taint";
-    case FIT_LABELS:
+    case ASK_FIT_LABELS:
         return "node(s) didn't match Pod's node affinity/selector";
-    case FIT_YES:
-    case FIT_UNKNOWN:
+    case ASK_FIT_YES:
+    case ASK_FIT_UNKNOWN:
         break;
     }
     if (!ask_fits_room(ask, site))
@@ -78,7 +78,7 @@ static void heap_build(const struct look *l)
     vec_clear(&class->heap);
     for (uint32_t at = 0; at < b->sites.count; at++) {
         const struct site *site = b->sites.items[at];
-        if (site && site->maybe_node && ask_fit(class->ask, b, at) == FIT_YES &&
+        if (site && site->maybe_node && ask_fit(class->ask, b, at) == ASK_FIT_YES &&
             ask_fits_room(class->ask, site))
             vec_push(&class->heap, (struct candidate){ score_of(b, class->ask, site), at });
     }

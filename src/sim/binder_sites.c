@@ -96,7 +96,7 @@ void site_set_node(struct binder *b, uint32_t at, const struct node *maybe_node)
     str_table_each(&b->asks, slot) {
         struct ask *ask = slot->value;
         if (at < ask->fits.count)
-            ask->fits.items[at] = FIT_UNKNOWN;
+            ask->fits.items[at] = ASK_FIT_UNKNOWN;
     }
     site->maybe_node = maybe_node ? node_of(object_ref(&maybe_node->object)) : NULL;
     b->epoch++;
