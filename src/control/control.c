@@ -131,6 +131,9 @@ struct control *control_new_with(struct control_options options,
         if (!list[i]->enabled || list[i]->enabled(&options.settings))
             slot_init(c, &c->slots[c->slot_count++], list[i], options.seed + i);
     }
+    static const struct kind *const seen[] = { &pod_kind, &node_kind, &nodeclaim_kind };
+    for (size_t i = 0; options.maybe_images && i < KV_COUNT_OF(seen); i++)
+        cluster_on_change(c->cluster, seen[i], compat_service_observe, options.maybe_images);
     control_metrics_start(c);
     return c;
 }
@@ -251,6 +254,12 @@ void control_stop(struct control *c)
     cluster_stop(c->cluster);
     c->started = false;
     c->stopped = true;
+}
+
+void control_images_changed(struct control *c)
+{
+    if (provisioner_wants_pass(c))
+        control_enqueue(c, &provisioner_controller, STR(""));
 }
 
 bool control_synced(struct control *c)

@@ -20,6 +20,8 @@
 #include "sched/plan.h"
 #include "store/store.h"
 
+struct compat_service;
+
 /* What users may choose. The names of flags are in control/settings.c. */
 struct control_settings {
     int64_t batch_idle_ns, batch_max_ns;
@@ -39,6 +41,9 @@ struct control_options {
     const struct store *store;             /* all of these outlive the control plane */
     const struct cloud_provider *provider; /* its instance types are cached here */
     const struct clock *clock;
+    /* Whether nodes can run the pods' images is asked of it; it is told of pods and nodes. NULL: images are not
+     * looked at. control_images_changed when its answers have changed. */
+    struct compat_service *maybe_images;
     struct metrics *maybe_metrics;
     struct log *maybe_log;
     uint64_t seed; /* of back-offs and of ties */
@@ -67,6 +72,7 @@ int control_start(struct control *c, struct err *err); /* once */
 /* For good: what is running is finished, nothing else is begun. Outsiders may still ask. */
 void control_stop(struct control *c);
 bool control_synced(struct control *c); /* it has seen the whole store once */
+void control_images_changed(struct control *c);
 
 /* --- seen from outside --- */
 

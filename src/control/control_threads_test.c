@@ -71,6 +71,10 @@ struct town {
     atomic_uint events;      /* delivered to watches so far */
     pthread_mutex_t lock;    /* of `c`, between the visitor and who replaces it */
     struct control *c;       /* may be NULL */
+    /* The same store, as the control plane has it: a claim takes a moment to be created. */
+    struct store slow;
+    struct store_ops slow_ops;
+    atomic_uint creating, creating_max; /* claims at once */
 };
 
 static void list(struct town *t, const struct kind *kind, struct object_list *out)
@@ -274,6 +278,24 @@ static void *visitor_main(void *arg)
     return NULL;
 }
 
+static struct town *the_town; /* there is one at a time */
+
+static int create_slowly(void *ctx KV_UNUSED, const struct kind *kind, struct str namespace_,
+                         struct str json, const struct object **maybe_out, struct err *err)
+{
+    struct town *t = the_town;
+    bool counts = kind == &nodeclaim_kind;
+    unsigned now = atomic_fetch_add(&t->creating, counts) + counts;
+    unsigned most = atomic_load(&t->creating_max);
+    while (now > most && !atomic_compare_exchange_weak(&t->creating_max, &most, now))
+        ;
+    if (counts)
+        usleep(POLL_US);
+    int rc = store_create(t->store, kind, namespace_, json, maybe_out, err);
+    atomic_fetch_sub(&t->creating, counts);
+    return rc;
+}
+
 static struct town *town_new(void)
 {
     struct town *t = kv_calloc(1, sizeof *t);
@@ -286,6 +308,10 @@ static struct town *town_new(void)
         .clock = &t->time.port, .pool = t->objects, .seed = 3, .history_max = 256 });
     embedded_set_faults(t->e, &(struct embedded_faults){ .drop_watch = break_watch, .ctx = t });
     t->store = embedded_store(t->e);
+    the_town = t;
+    t->slow_ops = *t->store->ops;
+    t->slow_ops.create = create_slowly;
+    t->slow = (struct store){ &t->slow_ops, t->store->ctx };
     t->metrics = metrics_new(&t->time.port);
     t->cloud =
         kwok_new((struct kwok_options){ .store = t->store, .clock = &t->time.port, .seed = 5 });
@@ -311,7 +337,7 @@ static void town_restart(struct town *t, bool start)
     control_free(last);
     if (!start)
         return;
-    next = control_new((struct control_options){ .store = t->store,
+    next = control_new((struct control_options){ .store = &t->slow,
                                                  .provider = kwok_provider(t->cloud),
                                                  .clock = &t->time.port,
                                                  .maybe_metrics = t->metrics,
@@ -413,6 +439,20 @@ TEST(hundreds_of_pods_get_nodes_while_claims_are_deleted_and_all_of_it_goes_with
     store_remove(t->store, at(&nodepool_kind, "second"), NULL, &err);
     EXPECT_OK(store_remove(t->store, at(&nodepool_kind, "first"), NULL, &err), err);
     wait_until(t, is_empty);
+}
+
+static bool were_created_at_once(struct town *t)
+{
+    return atomic_load(&t->creating_max) > 1 && is_settled(t);
+}
+
+TEST(claims_of_one_pass_are_created_side_by_side)
+{
+    AUTO(town) t = town_new();
+    atomic_store(&t->pods_wanted, CREATED_AT_ONCE);
+    town_restart(t, true);
+    wait_until(t, were_created_at_once);
+    EXPECT_TRUE(atomic_load(&t->creating_max) <= 8);
 }
 
 TEST(one_that_is_stopped_while_busy_leaves_all_that_the_next_one_needs)

@@ -152,6 +152,23 @@ static void collect_pools(struct control *c, struct provision *p)
     p->snap.pool_count = count;
 }
 
+/* --- images --- */
+
+static void collect_fits(struct control *c, struct provision *p)
+{
+    if (!c->options.maybe_images || !p->pending_count)
+        return;
+    uint32_t looked_up = 0;
+    struct bitset wanted = bitset_new(&p->arena, p->snap.pod_count);
+    for (uint32_t i = 0; i < p->snap.pod_count; i++) {
+        if (p->displaced[i] || pod_is_provisionable(p->snap.pods[i]))
+            bitset_set(&wanted, i);
+    }
+    p->maybe_fits =
+        image_fits_build(&p->arena, c->options.maybe_images, &wanted, &p->snap, &looked_up);
+    p->whole &= !looked_up;
+}
+
 /* --- all of it --- */
 
 /* Objects start with their `struct object`, so a list of them is a list of theirs. */
@@ -184,10 +201,12 @@ void provision_collect(struct control *c, struct provision *p)
     find_displaced(c, p);
     p->snap.maybe_displaced = p->displaced;
     collect_pools(c, p);
+    collect_fits(c, p);
 }
 
 void provision_done(struct provision *p)
 {
+    image_fits_done(p->maybe_fits);
     for (uint32_t i = 0; i < p->snap.pool_count; i++)
         instance_types_unref(p->pools[i].types);
     object_list_done(&p->nodes);

@@ -8,27 +8,20 @@
  * kinds it reads and the generations of the pools' instance types say so, for the cost of a few sums.
  * Or if the last pass was not whole: a claim could not be created, a pool's types could not be had, a
  * pod could not be told. Then nothing need change for the next one to do better.
- *
- * Claims get their names here, and a creation whose answer was lost is repeated under the same name: so
- * it is one claim, whether or not the first try took effect. If it stays without an answer, the next pass
- * begins with finding out.
  */
 #include "control/provisioner.h"
 
 #include "api/kinds.h"
-#include "base/rng.h"
 #include "control/controllers.h"
 #include "control/health.h"
 
 #define LOOK_AGAIN_NS ((int64_t)10 * 1000000000)
-#define CREATE_TRIES 3
-#define NAME_LETTERS 5
-#define POOL_NAME_BYTES_MAX 57 /* what is left of 63 */
 
 struct provisioner {
     pthread_mutex_t lock; /* of these; nothing is taken or asked inside */
     /* The batch that is being waited for. */
     bool open, urgent;
+    bool some_pending; /* when last looked */
     int64_t first_ns, last_ns;
     int64_t pass_end_ns;        /* of the last pass */
     struct str_table nominated; /* name to 1 + until when, in seconds of mono time */
@@ -39,8 +32,7 @@ struct provisioner {
     uint64_t seen;   /* fingerprint of what the last pass read */
     bool was_whole;  /* and nothing went wrong */
     int64_t look_ns; /* something that it read changes by itself then */
-    uint64_t name_count;
-    struct str_table doubtful; /* names of claims that may have been created: nobody said */
+    struct claim_maker maker;
 };
 
 struct provisioner *provisioner_new(void)
@@ -49,6 +41,7 @@ struct provisioner *provisioner_new(void)
     pthread_mutex_init(&p->lock, NULL);
     p->pass_end_ns = INT64_MIN / 2;
     p->look_ns = INT64_MAX;
+    claim_maker_init(&p->maker);
     return p;
 }
 
@@ -57,7 +50,7 @@ void provisioner_free(struct provisioner *p)
     if (!p)
         return;
     str_table_done(&p->nominated);
-    str_table_done(&p->doubtful);
+    claim_maker_done(&p->maker);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -97,6 +90,20 @@ static void batch_add(struct control *c, struct queue *q, bool urgent)
     int64_t wait = ready_at(c, p) - now;
     pthread_mutex_unlock(&p->lock);
     queue_add_after(q, STR(""), wait > 0 ? wait : 0);
+}
+
+bool provisioner_wants_pass(struct control *c)
+{
+    struct provisioner *p = c->provisioner;
+    int64_t now = control_now_ns(c);
+    pthread_mutex_lock(&p->lock);
+    bool wants = p->some_pending && !p->open;
+    if (wants) {
+        p->first_ns = p->last_ns = now;
+        p->open = p->urgent = true;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return wants;
 }
 
 static void on_pod(struct control *c, struct queue *q, const struct object *maybe_old,
@@ -173,79 +180,14 @@ static uint64_t fingerprint(struct control *c)
         hash = kv_hash_salted(&generation, sizeof generation, hash);
     }
     object_list_done(&pools);
+    if (c->options.maybe_images) {
+        uint64_t generation = compat_service_generation(c->options.maybe_images);
+        hash = kv_hash_salted(&generation, sizeof generation, hash);
+    }
     return hash;
 }
 
 /* --- claims --- */
-
-static struct str make_name(struct control *c, struct arena *arena, struct str pool)
-{
-    struct provisioner *p = c->provisioner;
-    struct rng rng;
-    char letters[NAME_LETTERS + 1];
-    uint64_t from[3] = { c->options.seed, (uint64_t)control_now_us(c), p->name_count++ };
-    rng_init(&rng, kv_hash_salted(from, sizeof from, kv_hash(pool.p, pool.len)));
-    rng_name(&rng, letters, NAME_LETTERS);
-    struct str stem = str_sub(pool, 0, POOL_NAME_BYTES_MAX);
-    while (stem.len && stem.p[stem.len - 1] == '.') /* no name has ".-" in it */
-        stem.len--;
-    return arena_strf(arena, "%.*s-%s", STR_ARG(stem), letters);
-}
-
-/* The claim is there, under a name that we gave it. */
-static int find_claim(struct control *c, struct str name, const struct object **out,
-                      struct err *err)
-{
-    struct object_ref ref = { &nodeclaim_kind, STR(""), name };
-    if (store_get(c->options.store, ref, out, err) < 0)
-        return -1;
-    cluster_assume(c->cluster, *out);
-    return 0;
-}
-
-/* Claims whose creation got no answer: planning without knowing would launch for the same pods twice. */
-static int settle_doubts(struct control *c, struct err *err)
-{
-    struct str_table *doubtful = &c->provisioner->doubtful;
-    str_table_each(doubtful, it) {
-        AUTO_OBJECT claim = NULL;
-        if (find_claim(c, it->key, &claim, err) < 0 && err->kind != ERR_NOT_FOUND)
-            return err_wrap(err, "whether claim %.*s was created", STR_ARG(it->key));
-        str_table_remove(doubtful, it->key);
-    }
-    return 0;
-}
-
-/* ERR_EXISTS after a try of ours that failed is that try. */
-static int create_claim(struct control *c, struct provision *p, const struct plan_launch *launch,
-                        const struct object **out, struct err *err)
-{
-    struct str pool = p->pools[launch->pool].pool->object.meta.name;
-    struct str name = make_name(c, &p->arena, pool);
-    AUTO_JSON_BUILD b;
-    json_build_init(&b);
-    json_mut *claim = provision_claim_json(p, launch, name, &b);
-    bool maybe_ours = false;
-    for (int i = 0; i < CREATE_TRIES; i++) {
-        if (control_create(c, &nodeclaim_kind, STR(""), claim, out, err) == 0)
-            return 0;
-        if (err->kind == ERR_EXISTS && maybe_ours)
-            break;
-        if (err->kind == ERR_EXISTS) {
-            name = make_name(c, &p->arena, pool);
-            json_set_str(&b, json_mut_get(claim, STR("metadata")), "name", name);
-        } else if (err->kind == ERR_UNAVAILABLE || err->kind == ERR_INTERNAL) {
-            maybe_ours = true;
-        } else {
-            break;
-        }
-    }
-    if (err->kind == ERR_EXISTS && maybe_ours && find_claim(c, name, out, err) == 0)
-        return 0;
-    if (maybe_ours)
-        str_table_put(&c->provisioner->doubtful, name, c);
-    return -1;
-}
 
 static void count_created(struct control *c, const struct provision *p,
                           const struct plan_launch *launch)
@@ -263,18 +205,10 @@ static void count_created(struct control *c, const struct provision *p,
 static int create_claims(struct control *c, struct provision *p, const struct plan *plan,
                          const struct object **claims, struct err *err)
 {
-    int rc = 0;
+    int rc = claims_create(c, &c->provisioner->maker, p, plan, claims, err);
     for (uint32_t i = 0; i < plan->launch_count; i++) {
-        struct err mine = { 0 };
-        if (create_claim(c, p, &plan->launches[i], &claims[i], &mine) == 0) {
+        if (claims[i])
             count_created(c, p, &plan->launches[i]);
-            continue;
-        }
-        if (rc == 0)
-            *err = mine;
-        rc = -1;
-        if (mine.kind == ERR_CANCELLED)
-            break;
     }
     return rc;
 }
@@ -375,6 +309,7 @@ static void leave_only_missed(struct provision *p, const struct plan *plan)
     const struct pod **pods = arena_array(&p->arena, const struct pod *, p->snap.pod_count);
     bool *displaced = arena_array(&p->arena, bool, p->snap.pod_count);
     bool *placed = arena_array(&p->arena, bool, p->snap.pod_count);
+    uint32_t *fits = arena_array(&p->arena, uint32_t, p->snap.pod_count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < plan->order.count; i++)
         placed[plan->order.items[i]] = true;
@@ -382,8 +317,10 @@ static void leave_only_missed(struct provision *p, const struct plan *plan)
         if (placed[i])
             continue;
         displaced[count] = p->displaced[i];
+        fits[count] = p->snap.fits.count ? p->snap.fits.pods[i] : UINT32_MAX;
         pods[count++] = p->snap.pods[i];
     }
+    p->snap.fits.pods = fits;
     p->snap.pods = pods;
     p->snap.pod_count = count;
     p->snap.maybe_displaced = displaced;
@@ -465,13 +402,14 @@ static int64_t batch_take(struct control *c, bool *any)
 
 /* One that went through has seen what was there at its start. What came meanwhile, its own writes too,
  * is for the next look. */
-static void pass_over(struct control *c, uint64_t seen, bool whole)
+static void pass_over(struct control *c, uint64_t seen, bool whole, bool some_pending)
 {
     struct provisioner *own = c->provisioner;
     own->seen = seen;
     own->was_whole = whole;
     pthread_mutex_lock(&own->lock);
     own->pass_end_ns = control_now_ns(c);
+    own->some_pending = some_pending;
     pthread_mutex_unlock(&own->lock);
     forget_nominations(c);
 }
@@ -492,7 +430,7 @@ static struct outcome reconcile(struct control *c, struct str key)
     uint64_t seen = fingerprint(c);
     if (!batch && own->was_whole && seen == own->seen && control_now_ns(c) < own->look_ns)
         return outcome_requeue(LOOK_AGAIN_NS);
-    int rc = settle_doubts(c, &err);
+    int rc = claims_settle(c, &own->maker, &err);
     if (rc == 0) {
         provision_collect(c, &p);
         rc = pass(c, &p, &look_again, &err);
@@ -500,7 +438,7 @@ static struct outcome reconcile(struct control *c, struct str key)
         own->look_ns = p.cooldown_until_ns;
         provision_done(&p);
     }
-    pass_over(c, seen, whole);
+    pass_over(c, seen, whole, look_again || rc < 0);
     if (rc < 0)
         return control_failed(c, &provisioner_controller, key, &err);
     return look_again ? outcome_requeue(LOOK_AGAIN_NS) : outcome_done();

@@ -7,9 +7,12 @@
 #pragma once
 
 #include "control/control_impl.h"
+#include "control/image_fits.h"
 
 struct provisioner *provisioner_new(void);
 void provisioner_free(struct provisioner *p); /* NULL is fine */
+/* Something that pods wait for has changed, which no trigger tells: is a pass worth its while? */
+bool provisioner_wants_pass(struct control *c);
 void provisioner_stats(struct provisioner *p, struct control_stats *out);
 
 /* --- provision_snapshot.c --- */
@@ -22,10 +25,11 @@ struct provision {
     struct object_list nodes, claims, pods, nodepools, daemon_sets, pvcs, pvs, storage_classes,
         csi_nodes, namespaces, priority_classes, pdbs;
     bool *displaced;
-    uint32_t pending_count;    /* pods that kube-scheduler has given up on, and displaced ones */
-    struct bitset probes;      /* pools that may try one node: COOLDOWN_PROBE */
-    int64_t cooldown_until_ns; /* the next change of that; INT64_MAX: none */
-    bool whole;                /* whatever was asked was answered, and whoever was told has heard */
+    uint32_t pending_count; /* pods that kube-scheduler has given up on, and displaced ones */
+    struct image_fits *maybe_fits; /* of snap.fits */
+    struct bitset probes;          /* pools that may try one node: COOLDOWN_PROBE */
+    int64_t cooldown_until_ns;     /* the next change of that; INT64_MAX: none */
+    bool whole; /* whatever was asked was answered, and whoever was told has heard */
 };
 void provision_collect(struct control *c, struct provision *p);
 void provision_done(struct provision *p);
@@ -39,6 +43,23 @@ bool node_is_leaving(struct control *c, const struct node *node);
 /* The NodeClaim of a launch, as JSON. */
 json_mut *provision_claim_json(const struct provision *p, const struct plan_launch *launch,
                                struct str name, struct json_build *b);
+
+/* --- provision_create.c --- */
+
+#define CLAIM_NAME_BYTES 64
+struct claim_maker {
+    pthread_mutex_t lock; /* while claims are created; a leaf */
+    uint64_t name_count;
+    struct str_table doubtful; /* names of claims that may have been created: nobody said */
+};
+void claim_maker_init(struct claim_maker *m);
+void claim_maker_done(struct claim_maker *m);
+/* Are the doubtful ones there? Planning without knowing would launch for the same pods twice. */
+int claims_settle(struct control *c, struct claim_maker *m, struct err *err);
+/* As many as can be created are; `claims` as in struct provision_result. The failure of the first that was not
+ * is told. */
+int claims_create(struct control *c, struct claim_maker *m, struct provision *p,
+                  const struct plan *plan, const struct object **claims, struct err *err);
 
 /* --- provision_tell.c --- */
 
