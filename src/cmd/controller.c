@@ -4,6 +4,7 @@
  */
 #include "cmd/controller_inner.h"
 
+#include "cmd/image_setup.h"
 #include "cmd/kube_access.h"
 #include "cmd/types_load.h"
 #include "control/settings.h"
@@ -51,8 +52,9 @@ static int read_port(struct controller *c, const char *flag, uint16_t *out)
     const char *text = flag_value(c->inv, flag);
     int64_t number;
     if (!str_to_i64(str_of(text), &number) || number < 0 || number > UINT16_MAX)
-        return print_complaint("controller", EXIT_USAGE, "--%s %s: expected a port, or 0 for none",
-                               flag, STR_SHOWN(str_of(text)));
+        return print_complaint(c->inv->command->name, EXIT_USAGE,
+                               "--%s %s: expected a port, or 0 for none", flag,
+                               STR_SHOWN(str_of(text)));
     *out = (uint16_t)number;
     return EXIT_DONE;
 }
@@ -99,7 +101,8 @@ static int serve(struct controller *c, uint16_t port, const struct http_route *r
     struct err err;
     if (!port || http_server_start(options, out, &err) == 0)
         return EXIT_DONE;
-    return controller_complain(err.kind == ERR_INVALID ? EXIT_USAGE : EXIT_ENVIRONMENT, &err);
+    return print_complaint(c->inv->command->name,
+                           err.kind == ERR_INVALID ? EXIT_USAGE : EXIT_ENVIRONMENT, "%s", err.text);
 }
 
 int controller_serve(struct controller *c)
@@ -193,6 +196,7 @@ static const struct flag flags[] = {
       .help = "how long a simulated instance takes to join",
       .dflt = "20s..40s" },
     CATALOGUE_FLAGS,
+    IMAGE_SERVICE_FLAGS("on", "ignore"),
     { .name = "metrics-port",
       .value = "PORT",
       .help = "where /metrics is served; 0: nowhere",
@@ -277,6 +281,9 @@ const struct command controller_command = {
         "down. It talks to the API server of the kubeconfig's context or, in a pod, of its cluster.\n"
         "Of several replicas one acts, the one that holds the lease. With --dry-run it reads the\n"
         "cluster, logs what it would do, and writes nothing.\n\n"
+        "Images of pending pods are looked up in their registries: what is launched has an\n"
+        "architecture that they are built for and, for images of --launch-repositories, what their\n"
+        "compatibility artifacts ask for.\n\n"
         "With --embedded it needs no cluster: the manifests of a folder (workloads, NodePools, node\n"
         "classes, ...) are put into a store in memory, a simulated cloud boots nodes in real time,\n"
         "and a small scheduler binds pods. Files are looked at once a second: what is new in them is\n"

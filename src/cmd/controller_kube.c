@@ -14,6 +14,7 @@
 
 #include "cloud/dry_run_provider.h"
 #include "cloud/kwok.h"
+#include "cmd/image_setup.h"
 #include "cmd/kube_access.h"
 #include "cmd/version.h"
 #include "codec/duration.h"
@@ -49,6 +50,7 @@ struct serving {
     struct leader *maybe_leader;
     atomic_bool gained, lost;
     struct kwok *kwok;
+    struct image_setup images;
     pthread_mutex_t lock;    /* of `control` being set, against probes */
     struct control *control; /* NULL: somebody else leads */
 
@@ -246,15 +248,45 @@ static void open_provider(struct serving *s, uint64_t seed)
                                                                     .log = s->base.log });
 }
 
+static void on_images_changed(void *ctx)
+{
+    struct serving *s = ctx;
+    pthread_mutex_lock(&s->lock);
+    if (s->control)
+        control_images_changed(s->control);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static int begin_with_images(struct serving *s, struct err *err)
+{
+    static const struct image_feed feeds[] = { { .kind = &node_feature_kind },
+                                               { .kind = &node_feature_group_kind } };
+    struct image_service_options options = { .store = guarded_store(s),
+                                             .clock = s->base.clock,
+                                             .maybe_metrics = s->base.metrics,
+                                             .maybe_log = s->base.log,
+                                             .on_change = on_images_changed,
+                                             .ctx = s };
+    if (!s->images.maybe_registry)
+        return 0;
+    if (image_setup_service(&s->images, options, err) < 0)
+        return -1;
+    image_setup_feed(&s->images, &options, feeds, s->images.settings.nfg_mode == NFG_OFF ? 1 : 2);
+    return 0;
+}
+
 static int begin_to_act(struct serving *s)
 {
     const uint64_t seed = (uint64_t)clock_wall_us(s->base.clock);
     struct err err;
     open_provider(s, seed);
+    if (begin_with_images(s, &err) < 0)
+        return controller_complain(EXIT_ENVIRONMENT, &err);
     struct control *control =
         control_new((struct control_options){ .store = guarded_store(s),
                                               .provider = guarded_provider(s),
                                               .clock = s->base.clock,
+                                              .maybe_images = s->images.maybe_service,
                                               .maybe_metrics = s->base.metrics,
                                               .maybe_log = s->base.log,
                                               .seed = seed,
@@ -342,7 +374,8 @@ static int start(struct serving *s)
 {
     struct err err;
     int code;
-    if ((code = controller_read_settings(&s->base)) != EXIT_DONE)
+    if ((code = controller_read_settings(&s->base)) != EXIT_DONE ||
+        (code = image_setup_read(&s->images, s->base.inv)) != EXIT_DONE)
         return code;
     if (wants_election(s) && !*flag_value(s->base.inv, "leader-election-name"))
         return print_complaint("controller", EXIT_USAGE,
@@ -357,6 +390,10 @@ static int start(struct serving *s)
     s->pool = object_pool_new();
     s->base.metrics = metrics_new(s->base.clock);
     control_metrics_build_info(s->base.metrics, STR(KARVE_VERSION), STR(KARVE_COMMIT));
+    if (image_setup_wanted(s->base.inv) &&
+        (code = image_setup_registry(&s->images, s->base.inv, s->base.clock, s->base.metrics,
+                                     s->base.log)) != EXIT_DONE)
+        return code;
     if ((code = open_clients(s)) != EXIT_DONE || (code = controller_serve(&s->base)) != EXIT_DONE)
         return code;
     if (thread_start(&s->connector, "connect", connect_main, s, &err) < 0)
@@ -449,7 +486,12 @@ static void stop(struct serving *s)
     stop_acting(s);
     if (s->kube) /* nobody has anything to write any more, kwok's thread neither */
         kube_cancel(s->kube);
-    control_free(s->control);
+    image_setup_cancel(&s->images);
+    pthread_mutex_lock(&s->lock);
+    struct control *control = take(&s->control);
+    pthread_mutex_unlock(&s->lock);
+    control_free(control);
+    image_setup_done(&s->images);
     dry_run_provider_free(s->maybe_dry_provider);
     kwok_free(s->kwok);
     if (s->maybe_leader)

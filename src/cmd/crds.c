@@ -50,6 +50,18 @@ static int check_names(const struct invocation *inv, struct err *err)
     return 0;
 }
 
+/* Somebody who asks for a role and gets none should not find out from the cluster. */
+static int check_flags(const struct invocation *inv, struct err *err)
+{
+    static const char *const with_rbac[] = { "extender", "optional-roles" };
+    for (size_t i = 0; i < KV_COUNT_OF(with_rbac); i++) {
+        if (flag_given(inv, with_rbac[i]) && !flag_given(inv, "rbac"))
+            return err_set(err, ERR_INVALID, "--%s says something of --rbac, which is missing",
+                           with_rbac[i]);
+    }
+    return 0;
+}
+
 static enum format format_of(const char *name)
 {
     if (strcmp(name, "json") == 0)
@@ -65,7 +77,7 @@ static int run_crds(const struct invocation *inv)
     enum format format = format_of(flag_value(inv, "output"));
     bool first = true;
 
-    if (check_names(inv, &err) < 0) {
+    if (check_names(inv, &err) < 0 || check_flags(inv, &err) < 0) {
         fprintf(stderr, "karve crds: %s\n", err.text);
         return EXIT_USAGE;
     }
@@ -82,7 +94,9 @@ static int run_crds(const struct invocation *inv)
         first = false;
     }
     if (flag_given(inv, "rbac") && format != FORMAT_MARKDOWN) {
-        struct rbac_options options = { .namespace_ = str_of(flag_value(inv, "namespace")) };
+        struct rbac_options options = { .namespace_ = str_of(flag_value(inv, "namespace")),
+                                        .extender = flag_given(inv, "extender"),
+                                        .optional_roles = flag_given(inv, "optional-roles") };
         json_each_mut_item(rbac_build(&b, options), item)
         {
             add_document(item, format, first, &out);
@@ -99,6 +113,9 @@ static const char *const output_choices[] = { "yaml", "json", "markdown", NULL }
 static const struct flag flags[] = {
     { .name = "rbac",
       .help = "also print the service account, the least-privilege roles and their bindings" },
+    { .name = "extender", .help = "with --rbac: also those of `karve extender`" },
+    { .name = "optional-roles",
+      .help = "with --rbac: also roles for --nfg-mode and --pull-secrets, which nobody is given" },
     { .name = "namespace",
       .letter = 'n',
       .value = "NAME",

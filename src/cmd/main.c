@@ -6,14 +6,15 @@
 #include <string.h>
 
 extern const struct command validate_command, plan_command, instance_types_command,
-    userdata_command, simulate_command, controller_command, agent_command, pods_command,
-    events_command, crds_command, completion_command, man_command, version_command, help_command;
+    userdata_command, image_command, simulate_command, controller_command, extender_command,
+    agent_command, pods_command, events_command, crds_command, completion_command, man_command,
+    version_command, help_command;
 
 const struct command *const commands[] = {
-    &validate_command, &plan_command,       &instance_types_command, &userdata_command,
-    &simulate_command, &controller_command, &agent_command,          &pods_command,
-    &events_command,   &crds_command,       &completion_command,     &man_command,
-    &version_command,  &help_command,
+    &validate_command,   &plan_command,     &instance_types_command, &userdata_command,
+    &image_command,      &simulate_command, &controller_command,     &extender_command,
+    &agent_command,      &pods_command,     &events_command,         &crds_command,
+    &completion_command, &man_command,      &version_command,        &help_command,
 };
 const size_t command_count = KV_COUNT_OF(commands);
 

@@ -1,4 +1,5 @@
 /* karve plan: what would be launched for these manifests, what it costs, and why. */
+#include "cmd/image_setup.h"
 #include "cmd/plan_inner.h"
 
 #include <unistd.h>
@@ -288,6 +289,9 @@ static const struct flag flags[] = {
       .choices = min_values_choices },
     { .name = "keep-going", .help = "plan without the objects that are invalid" },
     TYPES_LOAD_FLAGS,
+    IMAGE_POLICY_FLAGS(NULL, "ignore"),
+    REGISTRY_FLAGS,
+    IMAGE_RULE_FLAGS,
 };
 
 const struct command plan_command = {
@@ -302,6 +306,8 @@ const struct command plan_command = {
         "Workloads in -f become pods, less those that are there already. What --nodes and --context\n"
         "name is taken as it is: nodes, bound and pending pods, NodeClaims on their way, volumes.\n"
         "Instance types and prices come from the built-in catalogue, or from --catalogue.\n\n"
+        "What images ask of a node counts for a live cluster, and elsewhere with\n"
+        "--image-compatibility: images are looked up in their registries, for 40 seconds at most.\n\n"
         "Equal input gives equal plans, to the byte. Exit code 1: some pod fits nowhere, a manifest\n"
         "is invalid (then nothing is planned unless --keep-going), or --check found a mistake.",
     .examples = "  karve plan -f examples/shop\n"

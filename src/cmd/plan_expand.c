@@ -219,6 +219,7 @@ static void add_pod(struct expansion *x, const struct pod *pod, uint32_t workloa
     struct plan_objects *o = &x->p->objects;
     struct pod *made = arena_new(&x->p->arena, struct pod);
     *made = *pod;
+    rc_init(&made->object.rc); /* the arena holds it */
     vec_push(&o->pods, made);
     vec_push(&o->pod_workloads, workload);
     str_table_put(&x->names, place_of(x, pod->object.meta.namespace_, pod->object.meta.name), x);

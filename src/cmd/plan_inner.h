@@ -33,6 +33,7 @@ struct plan_objects {
     VEC(const struct csi_node *) csi_nodes;
     VEC(const struct namespace_object *) namespaces;
     VEC(const struct priority_class *) priority_classes;
+    VEC(const struct object *) node_features;
     VEC(struct sched_pool) pools;
 
     VEC(const struct object *) makers;            /* of -f: workloads whose pods are to be made */
@@ -49,6 +50,7 @@ struct planning {
     struct snapshot snapshot; /* its pools are in the order of types.pools */
     struct plan_options options;
     const struct plan *plan;
+    struct plan_images *maybe_images; /* behind snapshot.fits */
 
     /* Per pod of the snapshot. */
     const struct str *pod_names; /* "default/web-0" */
@@ -78,6 +80,14 @@ void planning_note(struct planning *p, const char *fmt, ...) KV_PRINTF(2, 3);
 
 /* Add the objects of the cluster that --kubeconfig and --context name to `running`. An enum exit_code. */
 int plan_read_live(struct planning *p, const struct invocation *inv);
+
+/* --- plan_images.c --- */
+
+/* Do images count? Unless it is said, for a live cluster: the controller there would look at them. */
+bool plan_images_wanted(const struct invocation *inv, bool live);
+/* Find out what images ask of nodes (snapshot.fits); all else of the snapshot is in place. An enum exit_code. */
+int plan_look_at_images(struct planning *p, const struct invocation *inv);
+void plan_images_free(struct plan_images *maybe_images);
 
 /* --- plan_expand.c: workloads become pods --- */
 

@@ -28,11 +28,13 @@ static const struct kind *const live_kinds[] = {
     &pv_kind,
     &pvc_kind,
     &pod_kind,
+    &node_feature_kind, /* the last: only where images count */
 };
 
 struct reading {
     struct planning *p;
     const struct store *store;
+    bool images;
     bool progress; /* on a terminal, a line that is overwritten */
     size_t count;
 };
@@ -57,6 +59,18 @@ static void keep(struct reading *r, const struct kind *kind, struct object_list 
     }
 }
 
+/* What cannot be read and need not be. */
+static bool is_dispensable(struct reading *r, const struct kind *kind, const struct err *err)
+{
+    if (err->kind != ERR_DENIED || kind != &node_feature_kind)
+        return err->kind == ERR_NOT_FOUND;
+    planning_note(r->p,
+                  "nodes are judged by their instance types, as NodeFeatures cannot be read: "
+                  "%s",
+                  err->text);
+    return true;
+}
+
 static int read_kind(struct reading *r, const struct kind *kind, struct err *err)
 {
     AUTO_FREE char *next = NULL;
@@ -66,7 +80,7 @@ static int read_kind(struct reading *r, const struct kind *kind, struct err *err
         show_progress(r, kind);
         options.continue_ = str_of(next);
         if (store_list(r->store, kind, &options, &page, err) < 0)
-            return err->kind == ERR_NOT_FOUND && !next ? 0 : -1;
+            return is_dispensable(r, kind, err) && !next ? 0 : -1;
         keep(r, kind, &page);
         free(next);
         next = take(&page.continue_);
@@ -81,7 +95,7 @@ static int read_kinds(struct reading *r, struct kube *kube, struct err *err)
     AUTO_BUF version = { 0 };
     if (kube_server_version(kube, &version, err) < 0)
         return -1;
-    for (size_t i = 0; i < KV_COUNT_OF(live_kinds); i++) {
+    for (size_t i = 0; i < KV_COUNT_OF(live_kinds) - !r->images; i++) {
         if (read_kind(r, live_kinds[i], err) < 0)
             return -1;
     }
@@ -108,7 +122,10 @@ int plan_read_live(struct planning *p, const struct invocation *inv)
                                     .user_agent = "karve/" KARVE_VERSION };
     if (kube_new(options, &kube, &err) < 0)
         return print_complaint("plan", EXIT_ENVIRONMENT, "%s", err.text);
-    struct reading r = { .p = p, .store = kube_store(kube), .progress = terminal };
+    struct reading r = { .p = p,
+                         .store = kube_store(kube),
+                         .images = plan_images_wanted(inv, true),
+                         .progress = terminal };
     int rc = read_kinds(&r, kube, &err);
     if (r.progress)
         fputs("\r\033[K", stderr);

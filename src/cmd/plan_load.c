@@ -73,13 +73,19 @@ static uint32_t stdin_uses(const char *const *paths, size_t count)
     return uses;
 }
 
+static bool is_live(const struct invocation *inv)
+{
+    const char *context = flag_value(inv, "context");
+    return flag_value(inv, "kubeconfig") || (context && !is_dump(context));
+}
+
 static int read_manifests(struct planning *p, const struct invocation *inv)
 {
     const char *wanted[PATHS_MAX], *there[PATHS_MAX + 1];
     size_t wanted_count = input_paths(inv, wanted);
     size_t there_count = flag_values(inv, "nodes", there, PATHS_MAX);
     const char *context = flag_value(inv, "context"), *catalogue = flag_value(inv, "catalogue");
-    bool live = flag_value(inv, "kubeconfig") || (context && !is_dump(context));
+    bool live = is_live(inv);
     if (context && !live)
         there[there_count++] = context;
     if (!wanted_count && !there_count && !live)
@@ -174,6 +180,8 @@ static void sort_out(struct sorting *s, const struct object *object, bool wanted
         vec_push(&o->namespaces, namespace_of(object));
     else if (kind == &priority_class_kind)
         vec_push(&o->priority_classes, priority_class_of(object));
+    else if (kind == &node_feature_kind)
+        vec_push(&o->node_features, object);
     else if (kind == &cron_job_kind)
         s->cron_jobs += wanted;
     else if (wanted && workload_of(object, &w))
@@ -387,12 +395,13 @@ int planning_load(struct planning *p, const struct invocation *inv)
     add_pools(p);
     name_pods(p);
     fill_snapshot(p);
-    return EXIT_DONE;
+    return plan_images_wanted(inv, is_live(inv)) ? plan_look_at_images(p, inv) : EXIT_DONE;
 }
 
 void planning_done(struct planning *p)
 {
     struct plan_objects *o = &p->objects;
+    plan_images_free(p->maybe_images); /* first: it holds on to some of the others */
     vec_done(&o->pods);
     vec_done(&o->pod_workloads);
     vec_done(&o->workloads);
@@ -405,6 +414,7 @@ void planning_done(struct planning *p)
     vec_done(&o->csi_nodes);
     vec_done(&o->namespaces);
     vec_done(&o->priority_classes);
+    vec_done(&o->node_features);
     vec_done(&o->pools);
     vec_done(&o->makers);
     vec_done(&o->replica_sets);
