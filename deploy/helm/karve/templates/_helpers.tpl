@@ -35,3 +35,45 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 {{- end -}}
+
+{{/* The extender's: its name, its account, and what its pods alone have. */}}
+{{- define "karve.extender" -}}
+{{- printf "%s-extender" (include "karve.name" .) -}}
+{{- end -}}
+
+{{- define "karve.extenderSelector" -}}
+{{- include "karve.selector" . | replace "component: controller" "component: extender" -}}
+{{- end -}}
+
+{{- define "karve.extenderLabels" -}}
+{{- include "karve.labels" . | replace "component: controller" "component: extender" -}}
+{{- end -}}
+
+{{/* Who looks images up: the accounts of the controller and of the extender, as subjects of a binding. */}}
+{{- define "karve.imageSubjects" -}}
+- kind: ServiceAccount
+  name: {{ include "karve.serviceAccount" . }}
+  namespace: {{ .Release.Namespace }}
+{{- if .Values.extender.enabled }}
+- kind: ServiceAccount
+  name: {{ include "karve.extender" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end }}
+{{- end -}}
+
+{{/* Flags about images, which the controller and the extender share. */}}
+{{- define "karve.imageArgs" -}}
+- --image-compatibility={{ .Values.images.compatibility }}
+- --on-resolve-error={{ .Values.images.onResolveError }}
+- --nfg-mode={{ .Values.images.groups }}
+- --pull-secrets={{ not (empty .Values.images.pullSecretNamespaces) }}
+{{- with .Values.images.launchRepositories }}
+- --launch-repositories={{ join "," . }}
+{{- end }}
+{{- with .Values.images.allowedRegistries }}
+- --allowed-registries={{ join "," . }}
+{{- end }}
+{{- if .Values.images.registryConfigSecret }}
+- --registry-config=/etc/karve/registry/.dockerconfigjson
+{{- end }}
+{{- end -}}
