@@ -6,7 +6,7 @@
 /* A folder with a pool of kwok's types and two pods; `run` starts the controller on it in the background
  * with the probes on a port of their own, and waits until it is ready. */
 #define FOLDER                                                                                      \
-    "dir=$(mktemp -d); mkdir $dir/m; port=$((20000 + $$ % 20000));\n"                               \
+    "dir=$(mktemp -d); mkdir $dir/m; port=$((20000 + $$ % 12000));\n"                               \
     "cat >$dir/m/pool.yaml <<'END'\n"                                                               \
     "apiVersion: karpenter.kwok.sh/v1alpha1\n"                                                      \
     "kind: KWOKNodeClass\n"                                                                         \

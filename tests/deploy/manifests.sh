@@ -17,7 +17,7 @@ result $? the_manifests_are_valid
 version=$("$karve" version | awk '{ print $2 }')
 same Chart.version "$version" "$(awk '/^version:/ { print $2 }' $chart/Chart.yaml)"
 same Chart.appVersion "$version" "$(awk '/^appVersion:/ { print $2 }' $chart/Chart.yaml)"
-for file in base/deployment overlays/agent/daemonset; do
+for file in base/deployment components/extender/deployment overlays/agent/daemonset; do
     same "image of $file" "karve:$version" "$(awk '/^ *image:/ { print $2 }' deploy/kustomize/$file.yaml)"
 done
 same Dockerfile "karve:$version" "$(grep -oE 'karve:[0-9.]+' deploy/Dockerfile)"
@@ -32,13 +32,14 @@ known() { # COMMAND FILE...: complain about flags in the files that the command 
     shift
     for file in "$@"; do
         {
-            grep -vE '^ *(# -- |# syntax)' "$file" | grep -oE -- '(^|[ "=])--[a-z][a-z-]+' | grep -oE -- '--[a-z-]+'
+            grep -vE '^ *(# -- |# syntax|# With --config)' "$file" | grep -oE -- '(^|[ "=])--[a-z][a-z-]+' | grep -oE -- '--[a-z-]+'
             grep -oE 'KARVE_[A-Z_]+=' "$file" | sed 's/KARVE_//; s/=//; s/^/--/' | tr A-Z_ a-z-
         } | sort -u | grep -vxFf "$dir/flags" | sed "s|^|$file: karve $command has no |" >>"$dir/said"
     done
 }
 known controller deploy/kustomize/base/deployment.yaml $chart/templates/deployment.yaml \
     deploy/kustomize/overlays/kwok/kustomization.yaml deploy/systemd/karve-controller.service deploy/systemd/controller.env
+known extender deploy/kustomize/components/extender/deployment.yaml $chart/templates/extender.yaml
 known agent deploy/systemd/karve-agent.service deploy/systemd/karve-agent-observer.service deploy/systemd/agent.env \
     deploy/systemd/agent-observer.env
 quiet
@@ -76,7 +77,7 @@ result $? every_value_is_documented_and_in_the_schema
 # --- rendered ---
 
 if kubectl=$(tool kubectl) && "$kubectl" kustomize --help >/dev/null 2>&1; then
-    for overlay in base overlays/kwok overlays/agent; do
+    for overlay in base overlays/kwok overlays/extender overlays/agent; do
         "$kubectl" kustomize deploy/kustomize/$overlay >"$dir/$(basename $overlay).yaml" 2>>"$dir/said" &&
             "$karve" validate -f "$dir/$(basename $overlay).yaml" >/dev/null 2>>"$dir/said"
     done
@@ -116,6 +117,35 @@ rules <"$dir/default.yaml" >"$dir/by-helm"
 "$karve" crds --rbac --namespace karve | rules | diff - "$dir/by-helm" >"$dir/said" && [ -s "$dir/by-helm" ]
 result $? the_chart_grants_what_the_program_needs_and_no_more
 
+# With the extender, groups and pull secrets: its side and the scheduler's are those of the program.
+render --set extender.enabled=true --set images.groups=publish --set 'images.pullSecretNamespaces={shop,web}' \
+    --set images.registryConfigSecret=keys --set 'images.launchRepositories={registry.test/team/*,registry.test/app}' >"$dir/images.yaml" 2>"$dir/said" &&
+    "$karve" validate -f "$dir/images.yaml" >"$dir/said" 2>&1
+result $? the_chart_renders_with_the_extender
+rules <"$dir/images.yaml" >"$dir/by-helm"
+"$karve" crds --rbac --extender --optional-roles --namespace karve | rules | diff - "$dir/by-helm" >"$dir/said"
+result $? and_grants_what_that_needs
+for words in '--nfg-mode=publish' '--pull-secrets=true' '--registry-config=/etc/karve/registry/.dockerconfigjson' \
+    '--launch-repositories=registry.test/team/*,registry.test/app' '--client-ca=/etc/karve/tls/ca.crt' 'secretName: karve-extender-tls'; do
+    grep -qF -- "$words" "$dir/images.yaml" || echo "missing: $words"
+done >"$dir/said"
+same 'bindings of pull secrets' 'shop web' "$(awk '/^kind:/ { kind = $2; name = "" } /^  name:/ { name = $2 } /^  namespace:/ && kind == "RoleBinding" && name ~ /pull-secrets/ { print $2 }' "$dir/images.yaml" | xargs)"
+quiet
+result $? and_is_told_what_it_needs
+for values in '' '--set extender.tlsSecret=' '--set extender.clientCertificates=false' '--set images.onResolveError=fail' '--set extender.port=9443'; do
+    flags=
+    case $values in *tlsSecret=*) ;; *) flags='--tls-cert=x' ;; esac
+    case $values in *tlsSecret=* | *Certificates=*) ;; *) flags="$flags --client-ca=x" ;; esac
+    case $values in *Error=*) flags="$flags --on-resolve-error=fail" ;; *) flags="$flags --on-resolve-error=ignore" ;; esac
+    case $values in *port=*) flags="$flags --port=9443" ;; esac
+    # shellcheck disable=SC2086
+    render --set extender.enabled=true $values | awk '/^---/ { inside = 0 } inside { sub(/^    /, ""); print } /^  config.yaml:/ { inside = 1 }' >"$dir/chart-config"
+    # shellcheck disable=SC2086
+    "$karve" extender --print-config $flags | diff - "$dir/chart-config" || echo "with $values"
+done >"$dir/said" 2>&1
+quiet
+result $? the_scheduler_is_told_what_the_extender_prints
+
 render --set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true \
     --set replicas=3 --set leaderElection.name=mine --set provider=kwok --set dryRun=true --set 'extraArgs={--region=eu-west-1}' \
     --set nodeSelector.role=infra --set podLabels.team=a --set image.digest=sha256:"$(printf %064d 0)" >"$dir/other.yaml" 2>"$dir/said" &&
@@ -137,7 +167,7 @@ result $? parts_can_be_left_out
 
 for bad in replicas=-1 replicas=two provider=gcp logLevel=loud repllicas=2 metrics.port=0 metrics.port=65536 kubeClient.qps=0 \
     batch.idleDuration=soon image.digest=sha256:1 image.pullPolicy=Sometimes hostSpread=No leaderElection.enabled=false \
-    registrationHealth.policy=best featureGates.Unheard=true threads=0 'extraArgs={region}' 'planEffort=much'; do
+    registrationHealth.policy=best images.compatibility=maybe images.groups=all extender.port=0 'images.pullSecretNamespaces={A}' featureGates.Unheard=true threads=0 'extraArgs={region}' 'planEffort=much'; do
     render --set "$bad" >/dev/null 2>&1 && echo "accepted: $bad"
 done >"$dir/said"
 quiet

@@ -37,7 +37,7 @@ of == "used" {
     rest = expr
     all_shown = 1
     names = 0
-    while (match(rest, /(karpenter|karve|operator|kubelet|leader_election|rest_client|prober)_[a-z0-9_]+/)) {
+    while (match(rest, /(karpenter|karve|operator|kubelet|leader_election|rest_client|prober|nf)_[a-z0-9_]+/)) {
         name = substr(rest, RSTART, RLENGTH)
         rest = substr(rest, RSTART + RLENGTH)
         base = family(name)

@@ -28,7 +28,7 @@ result $? its_panels_have_their_places_and_the_chosen_data_source
 # --- what there is ---
 
 scrape_controller() { # tries a few ports: one may be taken
-    for port in $(awk -v seed=$$ 'BEGIN { srand(seed); for (i = 0; i < 5; i++) print 20000 + int(rand() * 30000) }'); do
+    for port in $(awk -v seed=$$ 'BEGIN { srand(seed); for (i = 0; i < 5; i++) print 20000 + int(rand() * 12000) }'); do
         "$karve" controller --embedded examples/shop --boot-delay 100ms --quiet --metrics-port "$port" --health-probe-port 0 \
             2>"$dir/controller.log" &
         pid=$!
@@ -71,7 +71,7 @@ scrape_agent
 good=$?
 cat "$dir/agent.log" >"$dir/said"
 result $good an_agent_shows_its_metrics
-tr '\0' '\n' <"$karve" | grep -axE '(karpenter|karve|operator|kubelet|leader_election|rest_client|prober)_[a-z0-9_]+' | sort -u >"$dir/literal"
+tr '\0' '\n' <"$karve" | grep -axE '(karpenter|karve|operator|kubelet|leader_election|rest_client|prober|nf)_[a-z0-9_]+' | sort -u >"$dir/literal"
 
 # --- what is asked for ---
 

@@ -31,7 +31,7 @@ until_true() {
 
 # --- kustomize ---
 
-for overlay in base overlays/kwok overlays/agent; do
+for overlay in base overlays/kwok overlays/extender overlays/agent; do
     k kustomize deploy/kustomize/$overlay >"$dir/$(basename $overlay).yaml" || exit 1
 done
 # What is tried must be there: namespaces first.
@@ -80,15 +80,17 @@ else
     }
     leads() { curl -s "http://127.0.0.1:$1/metrics" | grep -q '^leader_election_master_status{.*} 1'; }
     ready() { [ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$1/readyz")" = 200 ]; }
-    one=$((20000 + $$ % 10000)) two=$((32000 + $$ % 10000))
-    run_replica first $one $((one + 1))
-    until_true "leads $one && ready $((one + 1))"
+    one=$("$kube" free-port) two=$("$kube" free-port) one_probes=$("$kube" free-port) two_probes=$("$kube" free-port)
+    run_replica first "$one" "$one_probes"
+    until_true "leads $one && ready $one_probes"
     good=$?
     [ $good = 0 ] || tail -n 5 "$dir/first.log" >>"$dir/said"
     result $good "kwok: the_controller_runs_with_its_image_and_its_rights"
-    run_replica second $two $((two + 1))
-    until_true "ready $((two + 1))" && ! leads $two
-    result $? "kwok: another_replica_waits_and_is_ready"
+    run_replica second "$two" "$two_probes"
+    until_true "ready $two_probes" && ! leads "$two"
+    good=$?
+    [ $good = 0 ] || tail -n 5 "$dir/second.log" >>"$dir/said"
+    result $good "kwok: another_replica_waits_and_is_ready"
 
     if "$kube" env "$dir/kube" | grep -q ^PID_KUBE_SCHEDULER; then
         until_true '[ "$(k get pods -l app=inflate -o jsonpath="{.items[*].spec.nodeName}" | wc -w)" = 5 ]'
@@ -118,7 +120,69 @@ else
     result $? "kwok: it_ends_cleanly"
 fi
 
-for overlay in agent kwok; do
+# --- the extender, as its Deployment would run it, asked as kube-scheduler would ---
+
+apply -f tests/kube/nfd-crds.yaml # which the controller did without
+apply --dry-run=server -f "$dir/extender.yaml"
+result $? "extender: the_server_would_accept_it"
+apply -f "$dir/extender.yaml"
+result $? "extender: the_server_accepts_it"
+until_true '[ "$(k get pods -n karve -l app.kubernetes.io/component=extender -o name | wc -l)" = 2 ]'
+result $? "extender: both_replicas_keep_to_the_restricted_standard"
+for never in 'get secrets' 'list secrets' 'patch nodes' 'delete pods' 'list nodefeaturegroups.nfd.k8s-sigs.io' 'create leases'; do
+    # shellcheck disable=SC2086
+    ! k auth can-i -q $never -n karve --as system:serviceaccount:karve:karve-extender 2>/dev/null || echo "may $never"
+done >"$dir/said"
+quiet
+result $? "extender: the_account_only_reads_what_it_follows"
+
+# An authority, a certificate for the Service and one for who asks: the Secret's files, where the pod would have them.
+certificate() { # NAME SUBJECT [EXTENSION]
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$dir/$1.key" -out "$dir/$1.csr" -subj "$2" 2>/dev/null &&
+        echo "${3:-}" | openssl x509 -req -in "$dir/$1.csr" -CA "$dir/authority.crt" -CAkey "$dir/authority.key" -CAcreateserial -days 2 \
+            -extfile /dev/stdin -out "$dir/$1.crt" 2>/dev/null
+}
+if [ "$(id -u)" != 0 ] || ! command -v openssl >/dev/null; then
+    skip "extender: it_answers_those_with_a_certificate" 'root and openssl are needed'
+else
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$dir/authority.key" -out "$dir/authority.crt" \
+        -subj /CN=authority -days 2 2>/dev/null
+    certificate extender /CN=karve-extender 'subjectAltName=DNS:karve-extender.karve.svc'
+    certificate scheduler /CN=system:kube-scheduler
+    mkdir -p "$dir/root/etc/karve/tls"
+    install -m 440 -g 65532 "$dir/extender.key" "$dir/root/etc/karve/tls/tls.key"
+    cp "$dir/extender.crt" "$dir/root/etc/karve/tls/tls.crt"
+    cp "$dir/authority.crt" "$dir/root/etc/karve/tls/ca.crt"
+    k create token karve-extender -n karve --duration=1h >"$account/token"
+    args=$(k get deployment karve-extender -n karve -o jsonpath='{.spec.template.spec.containers[0].args[*]}' |
+        sed 's/--bind-address=[^ ]*/--bind-address=127.0.0.1/')
+    asked=$("$kube" free-port) metrics=$("$kube" free-port) probes=$("$kube" free-port)
+    args="$args --port=$asked"
+    run_replica extender "$metrics" "$probes"
+    until_true "ready $probes"
+    good=$?
+    [ $good = 0 ] || tail -n 5 "$dir/extender.log" >>"$dir/said"
+    result $good "extender: it_runs_with_its_image_and_its_rights"
+    ask() { # BODY MORE: as kube-scheduler, by the name of the Service
+        body=$1
+        shift
+        curl -s --max-time 30 --cacert "$dir/authority.crt" --resolve "karve-extender.karve.svc:$asked:127.0.0.1" "$@" \
+            -H 'Content-Type: application/json' -d "$body" "https://karve-extender.karve.svc:$asked/scheduler/filter"
+    }
+    question='{"pod":{"metadata":{"name":"p","namespace":"default","uid":"u"},"spec":{"containers":[]}},"nodenames":["n1"]}'
+    ask "$question" --cert "$dir/scheduler.crt" --key "$dir/scheduler.key" >"$dir/said" && grep -q '"n1"' "$dir/said"
+    result $? "extender: it_answers_those_with_a_certificate"
+    ! ask "$question" --fail >"$dir/said" 2>&1
+    result $? "extender: and_nobody_else"
+    kill "$(cat "$dir/extender.pid")"
+    wait "$(cat "$dir/extender.pid")"
+    result $? "extender: it_ends_cleanly"
+    grep -hE '"level":"error"|forbidden' "$dir/extender.log" >"$dir/said"
+    quiet
+    result $? "extender: no_right_was_missing"
+fi
+
+for overlay in agent extender kwok; do
     k delete --ignore-not-found -f "$dir/$overlay.yaml" --wait=true --timeout=120s >"$dir/said" 2>&1
     result $? "$overlay: it_can_be_deleted"
 done
@@ -153,6 +217,7 @@ apply -f "$dir/operator.yaml" && k wait --for=condition=Established crd --all --
 result $? "chart: the_operator_stands_in"
 
 everything='--set metrics.serviceMonitor.enabled=true --set metrics.prometheusRule.enabled=true --set metrics.dashboard.enabled=true --set replicas=3
+    --set extender.enabled=true --set images.groups=publish --set images.pullSecretNamespaces={chart} --set images.registryConfigSecret=keys
     --set leaderElection.name=mine --set podLabels.team=a --set serviceAccount.annotations.a=b --set image.repository=registry.test/karve'
 k create namespace chart >/dev/null && k label namespace chart pod-security.kubernetes.io/enforce=restricted >/dev/null
 for values in '' "$everything"; do
@@ -173,12 +238,19 @@ result $? "chart: it_upgrades"
 for verb in get patch; do
     k auth can-i -q $verb leases/mine -n chart --as system:serviceaccount:chart:karve || echo "cannot $verb its Lease"
 done >"$dir/said" 2>&1
-for never in 'get secrets' 'create pods' 'patch pods' 'delete namespaces' 'update leases/other' 'create clusterroles'; do
+for never in 'list secrets' 'create pods' 'patch pods' 'delete namespaces' 'update leases/other' 'create clusterroles'; do
     # shellcheck disable=SC2086
     ! k auth can-i -q $never -n chart --as system:serviceaccount:chart:karve 2>/dev/null || echo "may $never"
 done >>"$dir/said"
 quiet
 result $? "chart: the_account_may_do_its_work_and_nothing_else"
+for account in karve karve-extender; do
+    k auth can-i -q get secrets -n chart --as system:serviceaccount:chart:$account || echo "$account cannot read pull secrets where it was let"
+    ! k auth can-i -q get secrets -n default --as system:serviceaccount:chart:$account 2>/dev/null || echo "$account may read secrets elsewhere"
+    k auth can-i -q create nodefeaturegroups.nfd.k8s-sigs.io --as system:serviceaccount:chart:$account 2>/dev/null || echo "$account cannot write groups"
+done >"$dir/said" 2>&1
+quiet
+result $? "chart: who_looks_images_up_has_the_rights_for_it_and_no_more"
 "$helm" rollback karve 1 -n chart >"$dir/said" 2>&1
 result $? "chart: it_rolls_back"
 "$helm" uninstall karve -n chart --wait >"$dir/said" 2>&1 &&

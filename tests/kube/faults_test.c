@@ -1,15 +1,13 @@
 /* The store port on a real API server whose network and server fail: what tests/kube/fixture.h offers to
  * break is broken here once, and what store/store.h promises of it is seen. */
-#include "kube/fixture.h"
+#include "kube/launches.h"
 #include "store/testing.h"
 
 #include <poll.h>
 
-static const char *const options[] = { "--no-scheduler", "--no-controller-manager", NULL };
-
 static struct plane *small_plane(void)
 {
-    return plane_with(options);
+    return plane_with(launches_plane);
 }
 
 static struct plane_access proxied(struct plane *p)

@@ -3,6 +3,7 @@
 #
 #   kube.sh fetch                get the programs (once); prints the folder they are in
 #   kube.sh fetch-helm           and helm, which is built when first asked for; prints its path
+#   kube.sh free-port            a port that nobody listens on and no connection is given by itself
 #   kube.sh start DIR [OPTION]   set up an instance in DIR, a folder of its own, and wait until it is ready
 #   kube.sh env DIR              SERVER=https://... and the like, one a line
 #   kube.sh kubectl DIR ...      as the administrator
@@ -12,7 +13,7 @@
 #   kube.sh compact DIR          forget every old revision and restart the API server, whose cache remembers some: who
 #                                then watches from an old version is told 410
 #   kube.sh empty DIR            remove the objects that tests make: nodes, pods and what owns them, budgets, volumes, leases,
-#                                our kinds, namespaces; roles, users and CRDs stay
+#                                our kinds and those of NFD, namespaces; roles, users and CRDs stay
 #   kube.sh freeze DIR NAME      SIGSTOP to etcd, kube-apiserver, kube-controller-manager or kube-scheduler
 #   kube.sh thaw DIR NAME
 #   kube.sh stop DIR             end everything that runs in the instance, and remove DIR
@@ -22,7 +23,7 @@
 #   --etcd-only, --no-controller-manager, --no-scheduler
 #   --apiserver=FLAG, --controller-manager=FLAG, --scheduler=FLAG  one further flag for it; may be repeated
 #                                @DIR@ in one for the API server is replaced
-#   --scheduler-config=FILE      a KubeSchedulerConfiguration; @KUBECONFIG@ in it is replaced
+#   --scheduler-config=FILE      a KubeSchedulerConfiguration; @KUBECONFIG@ and @DIR@ in it are replaced
 #
 # In DIR: admin.kubeconfig (a client certificate of group system:masters), token.kubeconfig (the same power by a bearer
 # token), nobody.kubeconfig (a user with no rights), controller.kubeconfig (user karve-controller, for a role to be bound
@@ -397,7 +398,7 @@ boot_controllers() {
 boot_scheduler() {
     config=$dir/pki/kube-scheduler.kubeconfig
     if [ -n "$scheduler_config" ]; then
-        sed "s|@KUBECONFIG@|$config|" "$scheduler_config" >"$dir/scheduler.yaml"
+        sed "s|@KUBECONFIG@|$config|; s|@DIR@|$dir|" "$scheduler_config" >"$dir/scheduler.yaml"
     else
         cat >"$dir/scheduler.yaml" <<Y
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -448,6 +449,7 @@ empty() {
     remove_kinds pods minions poddisruptionbudgets persistentvolumes persistentvolumeclaims storageclasses csinodes \
         volumeattachments events leases/default leases/kube-node-lease certificatesigningrequests
     remove /registry/karpenter. /registry/karpenter/ # the groups karpenter.sh and so on
+    remove /registry/nfd. /registry/nfd/
     remove /registry/leases/kube-system/kar /registry/leases/kube-system/kas
     remove_but kubernetes /registry/services/specs/default
     remove_but kube-root-ca.crt /registry/configmaps/default
@@ -528,11 +530,11 @@ sweep() {
 task=$1
 shift
 case $task in
-fetch | fetch-helm | sweep) ;;
+fetch | fetch-helm | free-port | sweep) ;;
 *) [ $# -ge 1 ] || fail "$task: which folder?" ;;
 esac
 case $task in
-start | stop | guard | fetch | fetch-helm | sweep) ;;
+start | stop | guard | fetch | fetch-helm | free-port | sweep) ;;
 *)
     open_instance "$1"
     shift
@@ -541,6 +543,7 @@ esac
 case $task in
 fetch) fetch ;;
 fetch-helm) fetch_helm ;;
+free-port) free_port ;;
 start) start "$@" ;;
 env)
     echo "SERVER=https://127.0.0.1:$api_port"

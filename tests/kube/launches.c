@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "store/testing.h"
 
-static const char *const options[] = {
+const char *const launches_plane[] = {
     "--no-scheduler",
     "--no-controller-manager",
     "--apiserver=--audit-policy-file=tests/kube/audit-policy.yaml",
@@ -71,7 +71,7 @@ struct launches *launches_new(void)
 {
     static bool has_rights;
     free_left();
-    struct plane *p = plane_with(options);
+    struct plane *p = plane_with(launches_plane);
     struct launches *l = left = kv_calloc(1, sizeof *l);
     l->plane = p;
     plane_crds(p);
@@ -223,6 +223,12 @@ struct replica replica_start(struct plane *p, const char *name, bool proxied,
     const char *kubeconfig = plane_user(p, name, (const char *const[]){ LAUNCHES_GROUP, NULL });
     if (proxied)
         kubeconfig = plane_proxied(p, arena_strf(&p->arena, "%s.kubeconfig", name).p);
+    return replica_start_with(p, name, kubeconfig, flags);
+}
+
+struct replica replica_start_with(struct plane *p, const char *name, const char *kubeconfig,
+                                  const char *const *flags)
+{
     const char *args[32] = {
         "controller", "--kubeconfig",        kubeconfig, "--metrics-port",
         "0",          "--health-probe-port", "0",        "--batch-idle-duration",
@@ -244,6 +250,17 @@ bool replica_said(struct plane *p, const struct replica *r, const char *words)
     struct str log = plane_log(p, r->name);
     return log.len > r->log_from &&
            memmem(log.p + r->log_from, log.len - r->log_from, words, strlen(words)) != NULL;
+}
+
+int64_t launches_pod_lists(struct plane *p, const char *user)
+{
+    int64_t count = -1;
+    EXPECT_TRUE(str_to_i64(plane_must(p,
+                                      "grep '\"username\":\"%s\"' $DIR/audit.log | "
+                                      "grep -c '/api/v1/pods[^\"]*\",\"verb\":\"list\"' || true",
+                                      user),
+                           &count));
+    return count;
 }
 
 double launches_now_s(void)

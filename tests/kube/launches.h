@@ -10,6 +10,9 @@
 #include "kube/fixture.h"
 #include "store/informer.h"
 
+/* Its options, for plane_with: no scheduler, no controller manager, and an audit log. */
+extern const char *const launches_plane[];
+
 struct launches {
     struct plane *plane;
     struct plane_access admin;
@@ -48,7 +51,11 @@ struct replica {
 /* Start one, with further flags, ending with NULL. It may have to wait before it acts. */
 struct replica replica_start(struct plane *p, const char *name, bool proxied,
                              const char *const *flags);
+/* The same, with a kubeconfig of the test's own. */
+struct replica replica_start_with(struct plane *p, const char *name, const char *kubeconfig,
+                                  const char *const *flags);
 bool replica_said(struct plane *p, const struct replica *r, const char *words);
 #define ACTING "\"msg\":\"acting\""
 
-double launches_now_s(void); /* for figures in comments */
+int64_t launches_pod_lists(struct plane *p, const char *user); /* how often it has listed pods */
+double launches_now_s(void);                                   /* for figures in comments */

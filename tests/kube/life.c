@@ -40,6 +40,7 @@ static void begin(struct plane *p)
     plane_crds(p);
     plane_must(p,
                "$KARVE crds --rbac | kubectl apply -f - && "
+               "kubectl apply -f tests/kube/nfd-crds.yaml && " /* NodeFeatures are followed */
                "kubectl create clusterrolebinding e2e --clusterrole=karve --user=" LIFE_USER
                " && kubectl create rolebinding e2e -n kube-system --role=karve --user=" LIFE_USER);
     admin = plane_open(p, plane_path(p, "admin.kubeconfig"), (struct kube_options){ 0 });

@@ -138,15 +138,15 @@ TEST(a_leader_that_was_frozen_for_longer_than_its_lease_writes_nothing_more_and_
     int64_t since_us = wall_us();
     int status = 0;
     struct replica a = leader_started(p, "karve-a"), b = standby_started(p, "karve-b");
-    launches_want(l, 0, 100);
-    launches_wait(l, 29);
+    launches_want(l, 0, 60);
+    launches_wait(l, 19);
     kill(a.pid, SIGSTOP);
     PLANE_WAIT(p, replica_said(p, &b, ACTING));
     kill(a.pid, SIGCONT);
     PLANE_WAIT(p, waitpid(a.pid, &status, WNOHANG) == a.pid);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 3);
-    launches_expect(l, 100);
+    launches_expect(l, 60);
     expect_one_after_the_other(p, &a, &b, since_us);
     EXPECT_TRUE(replica_said(p, &a, "no longer leading"));
 }
@@ -157,7 +157,7 @@ TEST(a_leader_that_is_told_to_end_gives_the_lease_up_and_the_other_need_not_wait
     struct plane *p = l->plane;
     int64_t since_us = wall_us();
     struct replica a = leader_started(p, "karve-a"), b = standby_started(p, "karve-b");
-    launches_want(l, 0, 60);
+    launches_want(l, 0, 40);
     launches_wait(l, 19);
     struct str its = holder(p);
     EXPECT_TRUE(its.len > 0);
@@ -168,6 +168,6 @@ TEST(a_leader_that_is_told_to_end_gives_the_lease_up_and_the_other_need_not_wait
     PLANE_WAIT(p, replica_said(p, &b, ACTING));
     printf("# it ended %.1f s after it was told to; the other acted %.1f s later\n", ended - told,
            launches_now_s() - ended);
-    launches_expect(l, 60);
+    launches_expect(l, 40);
     expect_one_after_the_other(p, &a, &b, since_us);
 }

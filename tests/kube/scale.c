@@ -2,8 +2,11 @@
  *
  *     sync       from the start of the program until it has read the cluster: seconds, its processor time, memory
  *     rest       nothing changes: processor time a second, and how often a thread of it wakes
- *     provision  pods appear for which there is no room, until kube-scheduler has bound the last one: with the
- *                default limits of the client, and with none that matter
+ *     provision  pods appear for which there is no room, until kube-scheduler has bound the last one: its own time,
+ *                to call them unschedulable first, is in it
+ *     nodes      the controller's part of that, with the default limits of its client and with none that matter:
+ *                kube-scheduler stands still until the nodes are ready
+ *     steps      of either: when the first and the last of its pods and claims had come how far
  *
  * The first node is launched by the controller for ten pods; all others are copies of it, of its claim and of its
  * pods (kube/etcd_fill.h), 5,000 nodes and 50,000 pods in full. The servers are on this machine too, and fake
@@ -14,7 +17,10 @@
 #include "kube/kubelets.h"
 #include "support/program.h"
 
+#include "api/conditions.h"
+#include "api/karpenter.h"
 #include "api/kinds.h"
+#include "api/nodeclaim.h"
 #include "api/pod.h"
 #include "base/rng.h"
 #include "base/vec.h"
@@ -108,24 +114,76 @@ static uint32_t count(struct scale *s, const struct kind *kind, const char *fiel
     return found;
 }
 
-/* How many of them are bound. Told by a watch: asking would keep the server busy with 50,000 others. */
-static uint32_t count_bound(struct informer *pods)
+/* How far a wave has come: so many of its pods or claims have taken the step. */
+enum step { MADE, UNSCHEDULABLE, CLAIMED, LAUNCHED, REGISTERED, INITIALIZED, BOUND, STEPS };
+static const char *const step_names[STEPS] = { "made",       "unschedulable", "claimed", "launched",
+                                               "registered", "initialized",   "bound" };
+
+/* Told by watches: asking would keep the server busy with 50,000 others. */
+struct wave {
+    struct informer *pods, *claims;
+    int64_t start_ns;
+    struct progress {
+        uint32_t count;
+        double first_s, last_s; /* since the start; as often as somebody looks */
+    } steps[STEPS];
+};
+
+static bool is_true(const struct nodeclaim *claim, struct str type)
 {
-    struct object_list list = { 0 };
-    uint32_t bound = 0;
-    informer_pump(pods);
-    informer_list(pods, STR(""), &list);
-    for (size_t i = 0; i < list.count; i++)
-        bound += pod_of(list.items[i])->node_name.len > 0;
-    object_list_done(&list);
-    return bound;
+    for (uint32_t i = 0; i < claim->status.conditions.count; i++) {
+        const struct condition *c = &claim->status.conditions.items[i];
+        if (str_eq(c->type, type))
+            return c->status == CONDITION_TRUE;
+    }
+    return false;
 }
 
-/* Pods that fit only nodes of the pool of that name, which is made, and wait until they are bound. Returns the
- * seconds since the first was there. */
-static double provision(struct scale *s, const char *pool, uint32_t pod_count)
+static void count_steps(struct wave *w, uint32_t counts[STEPS])
 {
-    struct err err;
+    struct object_list pods = { 0 }, claims = { 0 };
+    informer_pump(w->pods);
+    informer_pump(w->claims);
+    informer_list(w->pods, STR(""), &pods);
+    informer_list(w->claims, STR(""), &claims);
+    counts[MADE] = (uint32_t)pods.count;
+    counts[CLAIMED] = (uint32_t)claims.count;
+    for (size_t i = 0; i < pods.count; i++) {
+        const struct pod *pod = pod_of(pods.items[i]);
+        const struct pod_condition *scheduled = pod_condition(pod, STR("PodScheduled"));
+        counts[BOUND] += pod_is_scheduled(pod);
+        counts[UNSCHEDULABLE] += scheduled != NULL; /* or bound since */
+    }
+    for (size_t i = 0; i < claims.count; i++) {
+        const struct nodeclaim *claim = nodeclaim_of(claims.items[i]);
+        counts[LAUNCHED] += is_true(claim, CONDITION_LAUNCHED);
+        counts[REGISTERED] += is_true(claim, CONDITION_REGISTERED);
+        counts[INITIALIZED] += is_true(claim, CONDITION_INITIALIZED);
+    }
+    object_list_done(&pods);
+    object_list_done(&claims);
+}
+
+/* All pods are bound, and the controller is done with their nodes. */
+static bool is_over(struct wave *w, uint32_t pod_count)
+{
+    uint32_t counts[STEPS] = { 0 };
+    count_steps(w, counts);
+    double now_s = seconds_since(w->start_ns);
+    for (uint32_t i = 0; i < STEPS; i++) {
+        struct progress *step = &w->steps[i];
+        if (counts[i] == step->count)
+            continue;
+        if (step->count == 0)
+            step->first_s = now_s;
+        step->last_s = now_s;
+        step->count = counts[i];
+    }
+    return counts[BOUND] == pod_count && counts[INITIALIZED] == counts[CLAIMED];
+}
+
+static void make_pool(struct scale *s, const char *name)
+{
     plane_apply(
         s->plane,
         arena_strf(
@@ -136,41 +194,142 @@ static double provision(struct scale *s, const char *pool, uint32_t pod_count)
             "{key: node.kubernetes.io/instance-type, operator: In, values: [c-16x-amd64-linux]}],"
             "nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: "
             "default}}}}\n",
-            pool, pool)
+            name, name)
             .p);
-    int64_t start_ns = clock_mono_ns(clock_real());
-    for (uint32_t i = 0; i < pod_count; i++) {
-        struct str pod =
-            arena_strf(&s->plane->arena,
-                       "{\"metadata\":{\"name\":\"%s-%u\",\"labels\":{\"app\":\"%s\"}},"
-                       "\"spec\":{\"nodeSelector\":{\"scale\":\"%s\"},\"containers\":"
-                       "[{\"name\":\"main\",\"image\":\"reg.example.io/web:1\","
-                       "\"resources\":{\"requests\":{\"cpu\":\"1500m\","
-                       "\"memory\":\"1Gi\"}}}]}}",
-                       pool, i, pool, pool);
-        EXPECT_OK(store_create(s->access.store, &pod_kind, STR("default"), pod, NULL, &err), err);
-    }
-    AUTO(informer) pods = informer_new((struct informer_options){
-        .store = s->access.store,
-        .kind = &pod_kind,
-        .clock = clock_real(),
-        .label_selector = arena_strf(&s->plane->arena, "app=%s", pool) });
-    PLANE_WAIT_S(s->plane, LIMIT_S, count_bound(pods) == pod_count);
-    return seconds_since(start_ns);
 }
 
-static void report_provision(struct scale *s, const char *pool, uint32_t pod_count, const char *qps,
-                             const char *burst)
+static void make_pod(struct scale *s, const char *pool, uint32_t number)
 {
-    pid_t pid = start_controller(s, qps, burst);
-    uint32_t before = count(s, &node_kind, "");
-    int64_t cpu_ns = process_cpu_ns(pid);
-    double took_s = provision(s, pool, pod_count);
-    double cpu_s = (double)(process_cpu_ns(pid) - cpu_ns) / 1e9;
-    printf("scale provision pods=%u nodes=%u qps=%s s=%.2f pods_per_s=%.1f cpu_s=%.3f\n", pod_count,
-           count(s, &node_kind, "") - before, qps ? qps : "default", took_s, pod_count / took_s,
-           cpu_s);
+    struct err err;
+    struct str pod = arena_strf(&s->plane->arena,
+                                "{\"metadata\":{\"name\":\"%s-%u\",\"labels\":{\"app\":\"%s\"}},"
+                                "\"spec\":{\"nodeSelector\":{\"scale\":\"%s\"},\"containers\":"
+                                "[{\"name\":\"main\",\"image\":\"reg.example.io/web:1\","
+                                "\"resources\":{\"requests\":{\"cpu\":\"1500m\","
+                                "\"memory\":\"1Gi\"}}}]}}",
+                                pool, number, pool, pool);
+    EXPECT_OK(store_create(s->access.store, &pod_kind, STR("default"), pod, NULL, &err), err);
+}
+
+static struct informer *follow(struct scale *s, const struct kind *kind, const char *key,
+                               const char *value)
+{
+    return informer_new((struct informer_options){
+        .store = s->access.store,
+        .kind = kind,
+        .clock = clock_real(),
+        .label_selector = arena_strf(&s->plane->arena, "%s=%s", key, value) });
+}
+
+/* Pods that fit only nodes of the pool of that name, which is made. */
+static void wave_begin(struct scale *s, const char *pool, struct wave *out)
+{
+    make_pool(s, pool);
+    *out = (struct wave){ .pods = follow(s, &pod_kind, "app", pool),
+                          .claims = follow(s, &nodeclaim_kind, LABEL_NODEPOOL, pool) };
+    out->start_ns = clock_mono_ns(clock_real());
+}
+
+static void wave_end(struct wave *w)
+{
+    informer_free(w->pods);
+    informer_free(w->claims);
+}
+
+static void provision(struct scale *s, const char *pool, uint32_t pod_count, struct wave *out)
+{
+    wave_begin(s, pool, out);
+    for (uint32_t i = 0; i < pod_count; i++) {
+        make_pod(s, pool, i);
+        if (i % 10 == 0)
+            is_over(out, pod_count);
+    }
+    PLANE_WAIT_S(s->plane, LIMIT_S, is_over(out, pod_count));
+    wave_end(out);
+}
+
+static pid_t scheduler(struct scale *s)
+{
+    int64_t pid = 0;
+    EXPECT_TRUE(str_to_i64(
+        plane_must(s->plane, "tests/kube/kube.sh env $DIR | sed -n s/^PID_KUBE_SCHEDULER=//p"),
+        &pid));
+    return (pid_t)pid;
+}
+
+static void print_steps(const struct wave *w)
+{
+    printf("scale steps"); /* of each the seconds at which the first and the last took it */
+    for (uint32_t i = 0; i < STEPS; i++)
+        printf(" %s=%.2f..%.2f", step_names[i], w->steps[i].first_s, w->steps[i].last_s);
+    printf("\n");
     fflush(stdout);
+}
+
+static void report_provision(struct scale *s, const char *pool, uint32_t pod_count)
+{
+    struct wave wave;
+    pid_t pid = start_controller(s, NULL, NULL), other = scheduler(s);
+    uint32_t before = count(s, &node_kind, "");
+    int64_t cpu_ns = process_cpu_ns(pid), other_ns = process_cpu_ns(other);
+    provision(s, pool, pod_count, &wave);
+    double took_s = wave.steps[BOUND].last_s;
+    double cpu_s = (double)(process_cpu_ns(pid) - cpu_ns) / 1e9;
+    double other_s = (double)(process_cpu_ns(other) - other_ns) / 1e9;
+    printf("scale provision pods=%u nodes=%u s=%.2f pods_per_s=%.1f cpu_s=%.3f "
+           "scheduler_cpu_s=%.2f\n",
+           pod_count, count(s, &node_kind, "") - before, took_s, pod_count / took_s, cpu_s,
+           other_s);
+    print_steps(&wave);
+    plane_stop(s->plane, pid);
+}
+
+/* --- the controller's part of it --- */
+
+static void call_unschedulable(struct scale *s, const char *pool, uint32_t number)
+{
+    struct err err;
+    struct object_ref ref = { &pod_kind, STR("default"),
+                              arena_strf(&s->plane->arena, "%s-%u", pool, number) };
+    EXPECT_OK(store_patch(s->access.store, ref,
+                          (struct patch_options){ .type = PATCH_STRATEGIC, .status = true },
+                          STR("{\"status\":{\"conditions\":[{\"type\":\"PodScheduled\","
+                              "\"status\":\"False\",\"reason\":\"Unschedulable\"}]}}"),
+                          NULL, &err),
+              err);
+}
+
+static bool all_ready(struct wave *w, uint32_t pod_count)
+{
+    is_over(w, pod_count);
+    return w->steps[INITIALIZED].count * PODS_PER_NODE >= pod_count;
+}
+
+/* The scheduler stands still, and the pods are called unschedulable as fast as the server takes it. From the last one
+ * on, the wait for further pods included, until its node is ready; and then the scheduler must find room for all. */
+static void report_nodes(struct scale *s, const char *pool, uint32_t pod_count, const char *qps,
+                         const char *burst)
+{
+    struct wave wave;
+    pid_t pid = start_controller(s, qps, burst);
+    plane_freeze(s->plane, "kube-scheduler");
+    wave_begin(s, pool, &wave);
+    for (uint32_t i = 0; i < pod_count; i++)
+        make_pod(s, pool, i);
+    for (uint32_t i = 0; i < pod_count; i++) {
+        call_unschedulable(s, pool, i);
+        if (i % 10 == 0 || i + 1 == pod_count)
+            is_over(&wave, pod_count);
+    }
+    PLANE_WAIT_S(s->plane, LIMIT_S, all_ready(&wave, pod_count));
+    uint32_t nodes = wave.steps[INITIALIZED].count;
+    double took_s = wave.steps[INITIALIZED].last_s - wave.steps[UNSCHEDULABLE].last_s;
+    plane_thaw(s->plane, "kube-scheduler");
+    PLANE_WAIT_S(s->plane, LIMIT_S, is_over(&wave, pod_count));
+    printf("scale nodes pods=%u nodes=%u qps=%s s=%.2f pods_per_s=%.1f\n", pod_count, nodes,
+           qps ? qps : "default", took_s, pod_count / took_s);
+    print_steps(&wave);
+    wave_end(&wave);
     plane_stop(s->plane, pid);
 }
 
@@ -295,12 +454,13 @@ static void report_rest(struct scale *s, pid_t pid, uint32_t rest_s)
     uint32_t claims = count(s, &nodeclaim_kind, "");
     sleep(5); /* what the start set off is over */
     int64_t cpu_ns = process_cpu_ns(pid);
-    uint64_t sleeps = process_sleeps(pid);
+    struct process_sleeps before, after;
+    process_sleeps(pid, &before);
     sleep(rest_s);
     cpu_ns = process_cpu_ns(pid) - cpu_ns;
-    sleeps = process_sleeps(pid) - sleeps;
+    process_sleeps(pid, &after);
     printf("scale rest s=%u cpu_ms_per_s=%.2f wakes_per_s=%.1f\n", rest_s,
-           (double)cpu_ns / 1e6 / rest_s, (double)sleeps / rest_s);
+           (double)cpu_ns / 1e6 / rest_s, (double)process_sleeps_between(&before, &after) / rest_s);
     fflush(stdout);
     EXPECT_EQ(count(s, &nodeclaim_kind, ""), claims);
 }
@@ -357,13 +517,17 @@ static void start_kubelets(struct scale *s)
 
 int main(int argc, char **argv)
 {
-    bool small = argc > 1 && strcmp(argv[1], "--small") == 0;
+    bool small = argc == 2 && strcmp(argv[1], "--small") == 0;
+    if (argc > 1 && !small) {
+        fprintf(stderr, "usage: kube-scale [--small]\n");
+        return 2;
+    }
     struct sizes sizes = small ? (struct sizes){ .nodes = 50, .wave = 30, .rest_s = 3 }
                                : (struct sizes){ .nodes = 5000, .wave = 500, .rest_s = 30 };
     struct scale s;
     begin(&s);
     start_kubelets(&s);
-    report_provision(&s, "first", PODS_PER_NODE, NULL, NULL);
+    report_provision(&s, "first", PODS_PER_NODE);
     PLANE_WAIT(s.plane, count(&s, &pod_kind, "status.phase!=Running") == 0);
     kubelets_stop(s.kubelets); /* it would miss some of what comes now */
     fill(&s, sizes.nodes);
@@ -372,8 +536,9 @@ int main(int argc, char **argv)
     EXPECT_EQ(count(&s, &pod_kind, ""), sizes.nodes * PODS_PER_NODE);
     report_sync(&s, sizes);
     start_kubelets(&s);
-    report_provision(&s, "default", sizes.wave, NULL, NULL);
-    report_provision(&s, "unlimited", sizes.wave, "10000", "10000");
+    report_provision(&s, "bound", sizes.wave);
+    report_nodes(&s, "default", sizes.wave, NULL, NULL);
+    report_nodes(&s, "unlimited", sizes.wave, "10000", "10000");
     kubelets_stop(s.kubelets);
     http_free(s.http);
     plane_close(&s.access);

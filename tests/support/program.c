@@ -77,21 +77,45 @@ struct process_memory process_memory(pid_t pid)
                                     .peak = number_after(&status, "VmHWM:") };
 }
 
-uint64_t process_sleeps(pid_t pid)
+void process_sleeps(pid_t pid, struct process_sleeps *out)
 {
     char path[300];
-    uint64_t sum = 0;
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     DIR *threads = opendir(path);
     EXPECT_TRUE(threads != NULL);
+    out->count = 0;
     for (struct dirent *thread; (thread = readdir(threads));) {
         AUTO_BUF status = { 0 };
         struct err err;
         snprintf(path, sizeof path, "/proc/%d/task/%s/status", (int)pid, thread->d_name);
-        if (thread->d_name[0] != '.' && file_read(path, STATUS_BYTES_MAX, &status, &err) == 0)
-            sum += (uint64_t)number_after(&status, "\nvoluntary_ctxt_switches:");
+        if (thread->d_name[0] == '.' || file_read(path, STATUS_BYTES_MAX, &status, &err) < 0)
+            continue;
+        EXPECT_TRUE(out->count < PROCESS_THREADS_MAX);
+        out->items[out->count].thread = (pid_t)strtol(thread->d_name, NULL, 10);
+        out->items[out->count].count =
+            (uint64_t)number_after(&status, "\nvoluntary_ctxt_switches:");
+        out->count++;
     }
     closedir(threads);
+}
+
+static uint64_t sleeps_of(const struct process_sleeps *all, pid_t thread)
+{
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->items[i].thread == thread)
+            return all->items[i].count;
+    return 0; /* it is newer */
+}
+
+uint64_t process_sleeps_between(const struct process_sleeps *before,
+                                const struct process_sleeps *after)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < after->count; i++) {
+        uint64_t was = sleeps_of(before, after->items[i].thread);
+        uint64_t is = after->items[i].count;
+        sum += is >= was ? is - was : is; /* fewer: another thread has got its number */
+    }
     return sum;
 }
 

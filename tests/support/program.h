@@ -20,8 +20,19 @@ struct process_memory { /* KiB, of /proc/PID/status */
 };
 struct process_memory process_memory(pid_t pid);
 
-/* How often its threads went to sleep of their own accord: as often as something woke them. */
-uint64_t process_sleeps(pid_t pid);
+/* How often each of its threads has gone to sleep of its own accord: as often as something woke it. */
+#define PROCESS_THREADS_MAX 512 /* more end the program */
+struct process_sleeps {
+    struct {
+        pid_t thread;
+        uint64_t count;
+    } items[PROCESS_THREADS_MAX];
+    uint32_t count;
+};
+void process_sleeps(pid_t pid, struct process_sleeps *out);
+/* Of all threads, between two looks. What a thread did that ended in between nobody knows: it counts as none. */
+uint64_t process_sleeps_between(const struct process_sleeps *before,
+                                const struct process_sleeps *after);
 
 struct process { /* one that was started */
     pid_t pid;
