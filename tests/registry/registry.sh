@@ -45,6 +45,8 @@ fetch() { # prints the path
     echo "$cached/usr/bin/docker-registry"
 }
 
+download() (cd "$1" && apt-get -qq -o APT::Sandbox::User=root download docker-registry)
+
 fetch_into_cache() { # a new folder is filled and then renamed, so that a half-filled one is never used
     for tool in apt-get dpkg; do
         command -v $tool >/dev/null 2>&1 || unable "no $tool to fetch docker-registry with"
@@ -52,7 +54,7 @@ fetch_into_cache() { # a new folder is filled and then renamed, so that a half-f
     new=$(mktemp -d "$cached.XXXXXX")
     trap 'rm -rf "$new"' EXIT
     say 'fetching docker-registry'
-    (cd "$new" && apt-get -qq -o APT::Sandbox::User=root download docker-registry) || unable 'cannot download docker-registry'
+    download "$new" || { apt-get -qq update && download "$new"; } || unable 'cannot download docker-registry'
     dpkg -x "$new"/docker-registry_*.deb "$new/root"
     "$new/root/usr/bin/docker-registry" --version >/dev/null 2>&1 || unable 'what was downloaded does not run here'
     rm -rf "$cached"
