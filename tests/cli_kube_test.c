@@ -151,17 +151,29 @@ TEST(a_server_that_cannot_prove_who_it_is_gets_no_token)
     }
 }
 
-TEST(a_server_that_does_not_listen_or_speaks_no_tls_is_told)
+TEST(a_server_that_speaks_no_tls_is_told)
 {
-    AUTO(http_peer) peer = http_peer_new((struct http_peer_options){ 0 });
+    AUTO(kube_server) server = kube_server_new();
     AUTO_BUF cluster = { 0 };
-    buf_addf(&cluster, "server: 'https://127.0.0.1:%u'", http_peer_port(peer));
+    buf_addf(&cluster, "server: 'https://127.0.0.1:%u'", kube_server_port(server));
     AUTO_CONFIG config = config_new(cluster.p, "token: secret");
+    for (int n = 0; n < 2; n++)
+        kube_server_raw(server, STR("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"),
+                        KUBE_SERVER_CLOSE);
     AUTO_RESULT plain = plan(&config);
     expect_told(&plain, 3, "does not speak TLS");
     AUTO_RESULT plain_controller = controller(&config, false);
     expect_told(&plain_controller, 3, "does not speak TLS");
+    EXPECT_EQ(kube_server_requests(server), 2);
 
+    AUTO_RESULT closed = plan(&config);
+    expect_told(&closed, 3, "ended the connection when TLS was to begin");
+    AUTO_RESULT closed_controller = controller(&config, true);
+    expect_told(&closed_controller, 0, "ended the connection when TLS was to begin");
+}
+
+TEST(a_server_that_does_not_listen_is_told)
+{
     AUTO_CONFIG nowhere = config_new("server: 'https://127.0.0.1:1'", "token: secret");
     AUTO_RESULT refused = plan(&nowhere);
     expect_told(&refused, 3, "connection refused");

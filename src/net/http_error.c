@@ -78,6 +78,10 @@ static void explain_tls(struct http_call *call, const char *text)
             STR_ARG(at), text);
     else if (strstr(text, "wrong version number") || strstr(text, "packet length too long"))
         http_call_fail(call, ERR_INVALID, "%.*s does not speak TLS: %s", STR_ARG(at), text);
+    else if (strstr(text, "SSL_ERROR_SYSCALL") || strstr(text, "unexpected eof while reading"))
+        http_call_fail(call, ERR_UNAVAILABLE,
+                       "%.*s ended the connection when TLS was to begin (does it speak TLS?)",
+                       STR_ARG(at));
     else
         http_call_fail(call, ERR_UNAVAILABLE, "TLS with %.*s: %s", STR_ARG(at), text);
 }

@@ -55,6 +55,12 @@ static size_t body_bytes(const char *head)
     return at ? strtoul(at + strlen("\r\nContent-Length:"), NULL, 10) : 0;
 }
 
+/* The first record of a client that wants to speak TLS; it comes in one piece. */
+static bool is_tls_hello(struct str request)
+{
+    return request.len > 0 && request.p[0] == 0x16;
+}
+
 static bool receive_request(int fd, struct buf *in)
 {
     char *end;
@@ -62,6 +68,8 @@ static bool receive_request(int fd, struct buf *in)
     do {
         if (!receive(fd, in))
             return false;
+        if (is_tls_hello(buf_str(in)))
+            return true;
     } while (!(end = strstr(in->p, "\r\n\r\n")));
     size_t whole = (size_t)(end - in->p) + 4 + body_bytes(in->p);
     while (in->len < whole) {
@@ -96,7 +104,7 @@ static bool answer(struct connection *c, struct str request)
     struct reply reply = next_reply(c->server, request);
     struct str bytes = buf_str(&reply.bytes);
 
-    if (bytes.len == 0 && reply.then == KUBE_SERVER_CLOSE)
+    if (bytes.len == 0 && reply.then == KUBE_SERVER_CLOSE && !is_tls_hello(request))
         bytes = STR("HTTP/1.1 599 Not In The Script\r\nContent-Length: 0\r\n\r\n");
     size_t piece = reply.piece_bytes ? reply.piece_bytes : bytes.len;
     for (size_t at = 0; at < bytes.len; at += piece)

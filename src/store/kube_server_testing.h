@@ -2,7 +2,8 @@
  * shows only on its worst days.
  *
  * HTTP/1.1 on a port of its own. Each request takes the next reply of the script, whatever it asks
- * for, and is remembered; one for which there is none gets a 599.
+ * for, and is remembered; one for which there is none gets a 599. The first words of a client that
+ * wants to speak TLS count as a request; without a reply the connection is closed.
  */
 #pragma once
 
