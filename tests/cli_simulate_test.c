@@ -136,6 +136,61 @@ TEST(a_broken_scenario_is_told_with_its_line)
     EXPECT_HAS(buf_str(&r.err), ":2:");
 }
 
+/* A pod bound by hand to a node that is too small for it. The Deployment has nothing to do with it. */
+static const char overfull[] =
+    "name: overfull\n"
+    "duration: 30m\n"
+    "cloud: {types: kwok}\n"
+    "objects:\n"
+    "- {apiVersion: v1, kind: Node, metadata: {name: old-1}, spec: {},\n"
+    "   status: {allocatable: {cpu: '1', memory: 2Gi, pods: '10'},\n"
+    "            conditions: [{type: Ready, status: 'True'}]}}\n"
+    "- apiVersion: apps/v1\n"
+    "  kind: Deployment\n"
+    "  metadata: {name: web}\n"
+    "  spec: {replicas: 0, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},\n"
+    "         spec: {containers: [{name: web, image: web}]}}}\n"
+    "timeline:\n"
+    "- at: 10m\n"
+    "  apply:\n"
+    "    apiVersion: v1\n"
+    "    kind: Pod\n"
+    "    metadata: {name: greedy, namespace: default}\n"
+    "    spec: {nodeName: old-1, containers: [{name: c, image: i, resources: {requests: {cpu: '2'}}}]}\n";
+
+TEST(a_broken_invariant_is_told_with_seed_and_step_and_the_least_that_breaks_it)
+{
+    AUTO_RESULT r = sh("karve simulate /dev/stdin -q --seed 3 --until 20m", str_of(overfull));
+    EXPECT_EQ(r.code, 1);
+    EXPECT_HAS(buf_str(&r.err), "karve simulate: seed 3, step 1, after 10m: invariant 1 is broken: "
+                                "node old-1 has 1 of cpu and its pods ask for 2\n"
+                                "  again: karve simulate /dev/stdin --seed 3 --until 20m\n");
+    EXPECT_HAS(buf_str(&r.err), "  the least that breaks it has 1 of 1 actions and 1 of 2 objects");
+    EXPECT_TRUE(strstr(r.err.p, "Deployment") == NULL);
+}
+
+TEST(the_least_that_breaks_it_breaks_again_and_nothing_can_be_left_out_of_it)
+{
+    AUTO_RESULT r =
+        sh("d=$(mktemp -d) && cat >$d/a.yaml && karve simulate $d/a.yaml -q 2>&1 >/dev/null | "
+           "sed -n '/^name:/,$p' >$d/b.yaml; karve simulate $d/b.yaml -q; c=$?; rm -rf $d; exit $c",
+           str_of(overfull));
+    EXPECT_EQ(r.code, 1);
+    EXPECT_HAS(buf_str(&r.err), "step 1, after 10m: invariant 1 is broken");
+    EXPECT_HAS(buf_str(&r.err), "nothing could be left out of it");
+}
+
+TEST(what_a_campaign_finds_is_the_same_on_any_number_of_threads)
+{
+    AUTO_RESULT one = sh("karve simulate /dev/stdin -q --seeds 1..4 -j 1", str_of(overfull));
+    AUTO_RESULT three = sh("karve simulate /dev/stdin -q --seeds 1..4 -j 3", str_of(overfull));
+    EXPECT_EQ(one.code, 1);
+    EXPECT_EQ(three.code, 1);
+    EXPECT_HAS(buf_str(&one.out), "overfull: 4 seeds, 4 broken\n");
+    EXPECT_HAS(buf_str(&one.err), "seed 4, step 1");
+    EXPECT_TRUE(str_eq(buf_str(&one.err), buf_str(&three.err)));
+}
+
 TEST(the_log_of_the_control_plane_is_in_virtual_time)
 {
     AUTO_RESULT r = karve(RUN "-q --log-level debug");

@@ -219,7 +219,7 @@ static int tell_all(struct campaign *c, uint64_t told, int64_t took_ns)
     const struct seed_result *broken = first_broken(c, told);
     if (broken && broken->run.steps)
         simulate_print_shrunk(c->s, c->s->seed_first + (uint64_t)(broken - c->results),
-                              took_ns * c->s->jobs / (int64_t)told);
+                              broken->run.calls);
     if (c->s->json)
         print_json(c, told, &out);
     else

@@ -24,8 +24,8 @@ int simulate_many(struct simulation *s);
 /* What is broken, and how to see it again, on stderr. */
 void simulate_print_broken(const struct simulation *s, uint64_t seed,
                            const struct finding *finding);
-/* The least of the scenario that still breaks, on stderr. `run_ns`: how long a run takes. */
-void simulate_print_shrunk(const struct simulation *s, uint64_t seed, int64_t run_ns);
+/* The least of the scenario that still breaks, on stderr. `calls`: of the run that broke. */
+void simulate_print_shrunk(const struct simulation *s, uint64_t seed, uint64_t calls);
 
 /* --- cmd/simulate_table.c --- */
 

@@ -19,7 +19,7 @@ struct binder_options {
     const struct clock *clock;
     const struct store *store; /* never faulty */
     uint64_t seed;
-    /* Ask sched/check about every binding as well: slow, for tests and campaigns. A disagreement is
+    /* Ask sched/check about every binding as well: where invariants are checked. A disagreement is
      * counted, and told by binder_disagreement. */
     bool doubt;
 };

@@ -126,6 +126,7 @@ int scenario_run(struct run_options options, struct arena *arena, struct run_res
     }
     out->steps = parts->step;
     out->crashes = parts->crashes;
+    out->calls = faults_calls(parts->faults);
     out->hash = store_hash(parts->embedded);
     return 0;
 }
@@ -135,7 +136,7 @@ int scenario_run(struct run_options options, struct arena *arena, struct run_res
 struct shrinking {
     struct scenario now; /* its arena is not used */
     uint64_t seed;
-    uint32_t rule, tries, tries_max;
+    uint32_t rule, tries, tries_max, left_out;
     bool doubt;
     struct arena *arena;
     struct run_result result; /* of the smallest so far */
@@ -161,6 +162,16 @@ static bool still_broken(struct shrinking *k, const struct scenario *candidate)
     return true;
 }
 
+/* Go on without what the candidate has not, if that breaks too. */
+static bool leave_out(struct shrinking *k, const struct scenario *candidate)
+{
+    if (!still_broken(k, candidate))
+        return false;
+    k->now = *candidate;
+    k->left_out++;
+    return true;
+}
+
 /* Without the actions from..to. */
 static const struct action *without(struct arena *arena, const struct action *from, uint32_t count,
                                     uint32_t first, uint32_t last)
@@ -183,9 +194,7 @@ static void shrink_timeline(struct shrinking *k)
             struct scenario candidate = k->now;
             candidate.timeline = without(k->arena, k->now.timeline, k->now.timeline_count, at, end);
             candidate.timeline_count -= end - at;
-            if (still_broken(k, &candidate))
-                k->now = candidate;
-            else
+            if (!leave_out(k, &candidate))
                 at = end;
         }
     }
@@ -203,8 +212,7 @@ static void shrink_objects(struct shrinking *k)
         }
         candidate.objects = left;
         candidate.object_count = kept;
-        if (still_broken(k, &candidate))
-            k->now = candidate;
+        leave_out(k, &candidate);
     }
 }
 
@@ -228,13 +236,12 @@ static void shrink_faults(struct shrinking *k)
         if (*rate <= 0)
             continue;
         *rate = 0;
-        if (still_broken(k, &candidate))
-            k->now = candidate;
+        leave_out(k, &candidate);
     }
     struct scenario candidate = k->now;
     candidate.event_delay_ns = 0;
-    if (k->now.event_delay_ns && still_broken(k, &candidate))
-        k->now = candidate;
+    if (k->now.event_delay_ns)
+        leave_out(k, &candidate);
 }
 
 /* The chaos of a seed as a timeline: what can be left out one by one. */
@@ -278,7 +285,10 @@ bool scenario_shrink(const struct scenario *s, uint64_t seed, uint32_t tries_max
                             .result = k.result,
                             .tries = k.tries,
                             .actions_before = before,
-                            .actions_after = k.now.timeline_count };
+                            .actions_after = k.now.timeline_count,
+                            .objects_before = s->object_count,
+                            .objects_after = k.now.object_count,
+                            .smaller = k.left_out > 0 };
     *out->scenario = k.now;
     out->scenario->seed = seed;
     return true;

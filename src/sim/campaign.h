@@ -13,7 +13,8 @@ struct run_result {
     bool broken;
     struct finding finding; /* text in the arena that was given */
     uint32_t steps, crashes;
-    uint64_t hash; /* of the store at the end: equal runs have equal ones */
+    uint64_t calls; /* of the control plane, as faults_calls counts them: how long a run is */
+    uint64_t hash;  /* of the store at the end: equal runs have equal ones */
 };
 
 struct run_options {
@@ -38,7 +39,8 @@ struct shrunk {
     struct scenario
         *scenario; /* the smallest that still breaks; in the arena, borrows from the first */
     struct run_result result; /* of it */
-    uint32_t tries, actions_before, actions_after;
+    uint32_t tries, actions_before, actions_after, objects_before, objects_after;
+    bool smaller; /* something could be left out: actions, objects or faults */
 };
 /* Of a run that is broken. At most `tries_max` runs. False: it did not break again. */
 bool scenario_shrink(const struct scenario *s, uint64_t seed, uint32_t tries_max,

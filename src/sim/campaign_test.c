@@ -118,6 +118,27 @@ TEST(a_run_is_the_same_however_many_go_on_beside_it)
         EXPECT_TRUE(workers[i].hash == run(s, workers[i].seed, &arena).hash);
 }
 
+/* What a campaign finds, `--seed` has to show again. */
+TEST(a_run_is_the_same_whether_somebody_writes_it_down_or_doubts_it_or_not)
+{
+    AUTO(scenario) s = parse(STR(LIVELY));
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        AUTO_ARENA arena = { 0 };
+        struct run_result alone = run(s, seed, &arena), watched;
+        struct record record;
+        struct err err = { 0 };
+        record_init(&record);
+        EXPECT_OK(scenario_run(
+                      (struct run_options){
+                          .scenario = s, .seed = seed, .doubt = true, .maybe_record = &record },
+                      &arena, &watched, &err),
+                  err);
+        record_done(&record);
+        EXPECT_TRUE(alone.hash == watched.hash);
+        EXPECT_EQ(alone.calls, watched.calls);
+    }
+}
+
 TEST(an_invariant_that_is_broken_is_told_with_its_rule_and_words)
 {
     AUTO(scenario) s = parse(STR(LIVELY MISTAKE));
@@ -196,6 +217,9 @@ TEST(what_is_shrunk_has_only_the_actions_that_matter_and_no_faults_and_objects)
     EXPECT_EQ(small->timeline[1].kind, ACTION_DELETE);
     EXPECT_EQ(small->chaos.steps, 0);
     EXPECT_EQ(small->object_count, 0);
+    EXPECT_EQ(shrunk.objects_before, 3);
+    EXPECT_EQ(shrunk.objects_after, 0);
+    EXPECT_TRUE(shrunk.smaller);
     EXPECT_TRUE(small->rates.store_error == 0 && small->rates.store_lost_reply == 0 &&
                 small->rates.launch_error == 0 && small->rates.watch_cut == 0);
     EXPECT_TRUE(small->crashes_per_hour == 0);

@@ -421,9 +421,11 @@ static void open_informers(struct record *r, const struct world_parts *world)
     if (in->informers[0])
         return;
     in->start_ns = world->time ? 0 : clock_mono_ns(world->clock); /* virtual time starts at 0 */
+    /* Nothing may happen otherwise because it is written down: `--seed` repeats what `--seeds` found. */
+    const struct store *store = world->embedded ? embedded_onlooker(world->embedded) : world->store;
     for (size_t i = 0; i < KIND_COUNT; i++) {
         in->informers[i] = informer_new((struct informer_options){
-            .store = world->store, .kind = followed[i].kind, .clock = world->clock });
+            .store = store, .kind = followed[i].kind, .clock = world->clock });
         informer_on_change(in->informers[i], followed[i].on_change, r);
     }
 }

@@ -249,14 +249,16 @@ static void advance_to(struct world *w, int64_t at_ns)
 static bool run_until(struct world *w, int64_t at_ns)
 {
     for (;;) {
-        if (!live_moment(w))
-            return false;
-        int64_t due = next_due(w);
-        if (due >= at_ns) {
+        if (now_ns(w) >= w->due_ns) {
+            if (!live_moment(w))
+                return false;
+            w->due_ns = next_due(w);
+        }
+        if (w->due_ns >= at_ns) {
             advance_to(w, at_ns);
             return true;
         }
-        advance_to(w, due);
+        advance_to(w, w->due_ns);
     }
 }
 
@@ -270,7 +272,10 @@ static void check(struct world *w)
 
 bool world_live(struct world *w, int64_t ns)
 {
-    return !w->broken && run_until(w, now_ns(w) + ns);
+    w->due_ns = 0;
+    bool alive = !w->broken && run_until(w, now_ns(w) + ns);
+    w->due_ns = 0; /* whoever asked for it may do something now */
+    return alive;
 }
 
 bool world_step(struct world *w)
@@ -290,10 +295,11 @@ bool world_step(struct world *w)
         w->parts.step++;
         world_act(w, &w->actions[w->action_next++]);
         w->look_anyway = true;
+        w->due_ns = 0;
         return true;
     }
+    /* Time goes on as if it had not stopped for a sample: a run is the same without a record. */
     if (target == w->sample_next_ns) {
-        live_moment(w);
         if (w->record)
             record_sample(w->record, &w->parts);
         w->sample_next_ns += s->sample_ns;

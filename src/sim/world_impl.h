@@ -35,6 +35,7 @@ struct world {
     struct rng luck;              /* which of several */
     const struct action *actions; /* timeline and chaos, by time */
     uint32_t action_count, action_next;
+    int64_t due_ns;                        /* nobody has anything to do before; 0: look */
     int64_t sample_next_ns, crash_next_ns; /* INT64_MAX: none */
     struct str_table applied;              /* "Kind namespace/name" -> JSON text, struct str * */
 

@@ -18,12 +18,13 @@
 static const char *const namespaces_at_start[] = { "default", "kube-node-lease", "kube-public",
                                                    "kube-system" };
 
-static const struct store_ops embedded_ops;
+static const struct store_ops embedded_ops, onlooker_ops;
 
 struct embedded *embedded_new(struct embedded_options opts)
 {
     struct embedded *e = kv_calloc(1, sizeof *e);
     e->port = (struct store){ .ops = &embedded_ops, .ctx = e };
+    e->onlooker = (struct store){ .ops = &onlooker_ops, .ctx = e };
     e->clock = opts.clock;
     e->pool = opts.pool;
     e->auto_namespaces = opts.auto_namespaces;
@@ -93,6 +94,11 @@ void embedded_free(struct embedded *e)
 const struct store *embedded_store(struct embedded *e)
 {
     return &e->port;
+}
+
+const struct store *embedded_onlooker(struct embedded *e)
+{
+    return &e->onlooker;
 }
 
 void embedded_lock(struct embedded *e)
@@ -378,18 +384,29 @@ static int port_list(void *ctx, const struct kind *kind, const struct list_optio
     return rc;
 }
 
-static int port_watch(void *ctx, const struct kind *kind, const struct watch_options *opts,
-                      struct watch **out, struct err *err)
+static int open_watch(struct embedded *e, const struct kind *kind, const struct watch_options *opts,
+                      bool onlooker, struct watch **out, struct err *err)
 {
-    struct embedded *e = ctx;
     struct embedded_call call = { EMBEDDED_WATCH, kind, opts->namespace_, STR("") };
 
     if (fault_before(e, &call, err) < 0)
         return -1;
     embedded_lock(e);
-    int rc = embedded_watch(e, kind_state(e, kind), opts, out, err);
+    int rc = embedded_watch(e, kind_state(e, kind), opts, onlooker, out, err);
     embedded_unlock(e);
     return rc;
+}
+
+static int port_watch(void *ctx, const struct kind *kind, const struct watch_options *opts,
+                      struct watch **out, struct err *err)
+{
+    return open_watch(ctx, kind, opts, false, out, err);
+}
+
+static int onlooker_watch(void *ctx, const struct kind *kind, const struct watch_options *opts,
+                          struct watch **out, struct err *err)
+{
+    return open_watch(ctx, kind, opts, true, out, err);
 }
 
 static int port_create(void *ctx, const struct kind *kind, struct str namespace_, struct str json,
@@ -485,6 +502,19 @@ static const struct store_ops embedded_ops = {
     .get = port_get,
     .list = port_list,
     .watch = port_watch,
+    .create = port_create,
+    .patch = port_patch,
+    .remove = port_remove,
+    .evict = port_evict,
+    .bind = port_bind,
+    .get_json = port_get_json,
+    .version = port_version,
+};
+
+static const struct store_ops onlooker_ops = {
+    .get = port_get,
+    .list = port_list,
+    .watch = onlooker_watch,
     .create = port_create,
     .patch = port_patch,
     .remove = port_remove,

@@ -45,7 +45,7 @@ struct log_event { /* event number v is in slot v % log_cap */
 };
 
 struct embedded {
-    struct store port;
+    struct store port, onlooker;
     const struct clock *clock;
     struct object_pool *pool;
     uint32_t bookmark_every;
@@ -111,7 +111,7 @@ void embedded_select(struct embedded *e, struct kind_state *ks, const struct sel
 /* --- embedded_watch.c --- */
 
 int embedded_watch(struct embedded *e, struct kind_state *ks, const struct watch_options *opts,
-                   struct watch **out, struct err *err);
+                   bool onlooker, struct watch **out, struct err *err);
 void watchers_notice(struct embedded *e, struct kind_state *ks); /* there is an event for them */
 void watchers_wake(struct embedded *e);       /* called with the lock held; releases it meanwhile */
 uint64_t log_first(const struct embedded *e); /* the oldest version whose event is kept */

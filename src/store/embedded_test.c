@@ -317,6 +317,23 @@ TEST(delayed_events_arrive_when_their_time_has_come)
     watch_close(late);
 }
 
+TEST(nobody_waits_for_what_an_onlooker_has_not_seen_yet)
+{
+    AUTO(world) w = world_new((struct embedded_options){ 0 });
+    struct trouble t = { .delay_ns = 5000 };
+    struct embedded_faults faults = faults_of(&t);
+    embedded_set_faults(w->e, &faults);
+    struct watch *aside =
+        watch(embedded_onlooker(w->e), &node_kind,
+              (struct watch_options){ .resource_version = embedded_version(w->e) });
+    make_node(embedded_onlooker(w->e), "a");
+    EXPECT_EQ(embedded_event_due_ns(w->e), INT64_MAX);
+    EXPECT_Z(event_text(aside, NULL), "");
+    virtual_clock_advance(w->time, 5000);
+    EXPECT_Z(event_text(aside, NULL), "ADDED a");
+    watch_close(aside);
+}
+
 /* --- threads --- */
 
 enum { WRITERS = 3, WATCHERS = 3, WRITES = 300 };

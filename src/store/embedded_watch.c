@@ -29,6 +29,7 @@ struct watcher {
     uint32_t waking;
     atomic_bool bookmark_due;
     bool bookmarks, armed, broken;
+    bool onlooker; /* nobody waits until it has seen something */
 };
 
 uint64_t log_first(const struct embedded *e)
@@ -206,7 +207,8 @@ int64_t embedded_event_due_ns(struct embedded *e)
     embedded_lock(e);
     vec_each(&e->kinds, struct kind_state *, ks) {
         vec_each(&(*ks)->watchers, struct watcher *, w) {
-            int64_t at_ns = e->faults.event_delay_ns ? watcher_due_ns(*w) : INT64_MAX;
+            bool matters = e->faults.event_delay_ns && !(*w)->onlooker;
+            int64_t at_ns = matters ? watcher_due_ns(*w) : INT64_MAX;
             due_ns = at_ns < due_ns ? at_ns : due_ns;
         }
     }
@@ -237,7 +239,7 @@ static void watcher_close(struct watch *watch)
 }
 
 int embedded_watch(struct embedded *e, struct kind_state *ks, const struct watch_options *opts,
-                   struct watch **out, struct err *err)
+                   bool onlooker, struct watch **out, struct err *err)
 {
     uint64_t from = opts->resource_version;
 
@@ -262,6 +264,7 @@ int embedded_watch(struct embedded *e, struct kind_state *ks, const struct watch
     w->wake = opts->wake;
     w->wake_ctx = opts->wake_ctx;
     w->bookmarks = opts->bookmarks;
+    w->onlooker = onlooker;
     w->armed = true;
     w->reported = from;
     w->next = from + 1;
