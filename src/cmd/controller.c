@@ -197,6 +197,7 @@ static const struct flag flags[] = {
       .dflt = "20s..40s" },
     CATALOGUE_FLAGS,
     IMAGE_SERVICE_FLAGS("on", "ignore"),
+    IMAGE_LAUNCH_FLAGS,
     { .name = "metrics-port",
       .value = "PORT",
       .help = "where /metrics is served; 0: nowhere",

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define LOOK_S 1 /* the first sync is not told */
-#define CERTIFICATE_LOOKS 30
+#define CERTIFICATE_LOOKS 5
 #define TROUBLE_LOOKS 3
 #define IDLE_SECONDS 120 /* longer than kube-scheduler keeps a connection that it may use again */
 #define PEM_BYTES_MAX ((size_t)1 << 20)
@@ -53,9 +53,13 @@ static int read_pem(const struct invocation *inv, const char *flag, struct buf *
                     struct err *err)
 {
     const char *path = flag_value(inv, flag);
-    if (!path || file_read(path, PEM_BYTES_MAX, out, err) == 0)
+    if (!path)
         return 0;
-    return err_wrap(err, "--%s", flag);
+    if (file_read(path, PEM_BYTES_MAX, out, err) < 0)
+        return err_wrap(err, "--%s", flag);
+    if (!out->len) /* without a certificate it would be plain HTTP, which nobody has asked for */
+        return err_set(err, ERR_INVALID, "--%s: %s is empty", flag, STR_SHOWN(str_of(path)));
+    return 0;
 }
 
 static int read_pems(struct extending *x, struct buf *cert, struct buf *key, struct buf *ca,
@@ -109,22 +113,31 @@ static int open_server(struct extending *x, struct err *err)
     return 0;
 }
 
-/* Renewed certificates: the port is opened anew. The scheduler repeats what falls in between. */
+/* Renewed certificates: the port is opened anew. The scheduler repeats what falls in between. What cannot be used
+ * is half written, perhaps: the old ones stay, and the next look finds the rest. */
 static void look_at_certificates(struct extending *x)
 {
     AUTO_BUF cert = { 0 }, key = { 0 }, ca = { 0 };
     struct err err = { 0 };
-    if (!x->cert.len || read_pems(x, &cert, &key, &ca, &err) < 0 ||
-        (str_eq(buf_str(&cert), buf_str(&x->cert)) && str_eq(buf_str(&key), buf_str(&x->key)) &&
-         str_eq(buf_str(&ca), buf_str(&x->client_ca))))
+    if (!x->cert.len)
+        return;
+    int rc = read_pems(x, &cert, &key, &ca, &err);
+    struct http_server_tls new = { buf_str(&cert), buf_str(&key), buf_str(&ca) };
+    bool same = str_eq(new.cert_pem, buf_str(&x->cert)) && str_eq(new.key_pem, buf_str(&x->key)) &&
+                str_eq(new.client_ca_pem, buf_str(&x->client_ca));
+    if (rc < 0 || (!same && http_server_tls_check(&new, &err) < 0)) {
+        log_warn(x->base.log, "the new certificate cannot be used", LOG_ERR(&err));
+        return;
+    }
+    if (same && x->server)
         return;
     keep_pem(&x->cert, &cert);
     keep_pem(&x->key, &key);
     keep_pem(&x->client_ca, &ca);
-    http_server_stop(take(&x->server));
     atomic_store(&x->serving, false);
-    if (open_server(x, &err) < 0) /* half written, perhaps: the next look finds the rest */
-        log_error(x->base.log, "the new certificate cannot be used", LOG_ERR(&err));
+    http_server_stop(take(&x->server));
+    if (open_server(x, &err) < 0) /* tried again at the next look */
+        log_error(x->base.log, "the port cannot be opened again", LOG_ERR(&err));
 }
 
 /* --- life --- */

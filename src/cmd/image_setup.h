@@ -71,11 +71,14 @@ extern const char *const set_combine_choices[],
           .help = "an image that cannot be looked up fits no node, or every one",                  \
           .dflt = on_error_,                                                                       \
           .choices = resolve_choices },                                                            \
-        { .name = "unknown-features",                                                              \
-          .value = "POLICY",                                                                       \
-          .help = "machines of which it is not known whether they fit: last, like others, never",  \
-          .dflt = "prefer-known",                                                                  \
-          .choices = unknown_choices },                                                            \
+    {                                                                                              \
+        .name = "unknown-features", .value = "POLICY",                                             \
+        .help = "machines of which it is not known whether they fit: last, like others, never",    \
+        .dflt = "prefer-known", .choices = unknown_choices                                         \
+    }
+
+/* Whose artifacts may spend money: of who launches, and of who shows what would be launched. */
+#define IMAGE_LAUNCH_FLAGS                                                                         \
     {                                                                                              \
         .name = "launch-repositories", .value = "PATTERN",                                         \
         .help = "repositories whose artifacts may decide what is launched: HOST/PATH, '*' in "     \

@@ -290,6 +290,7 @@ static const struct flag flags[] = {
     { .name = "keep-going", .help = "plan without the objects that are invalid" },
     TYPES_LOAD_FLAGS,
     IMAGE_POLICY_FLAGS(NULL, "ignore"),
+    IMAGE_LAUNCH_FLAGS,
     REGISTRY_FLAGS,
     IMAGE_RULE_FLAGS,
 };

@@ -91,6 +91,7 @@ void group_free(struct group *group)
     free(group->artifact);
     free(group->tag);
     free(group->maybe_err);
+    seen_free(group->maybe_last);
     free(group);
 }
 
@@ -343,8 +344,7 @@ static enum match seen_member(const struct seen *seen, struct str node, int64_t 
 {
     if (str_sorted_has(seen->nodes, seen->node_count, node))
         return MATCH_YES;
-    bool evaluated = seen->had_nodes || now_ns - seen->first_ns >= NFG_EVALUATED_NS;
-    return evaluated ? MATCH_NO : MATCH_UNKNOWN;
+    return seen_is_evaluated(seen, now_ns) ? MATCH_NO : MATCH_UNKNOWN;
 }
 
 enum match nfg_cache_member(struct nfg_cache *cache, struct str rules_json, struct str node)
@@ -359,6 +359,9 @@ enum match nfg_cache_member(struct nfg_cache *cache, struct str rules_json, stru
         used_touch(&group->used_ns, now_ns);
     if (group && group->sound)
         match = seen_member(group->maybe_seen, node, now_ns);
+    if (match == MATCH_UNKNOWN && group && group->maybe_last &&
+        !str_sorted_has(group->maybe_last->nodes, group->maybe_last->node_count, node))
+        match = MATCH_NO;
     pthread_rwlock_unlock(&cache->lock);
     return match;
 }

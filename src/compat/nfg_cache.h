@@ -97,8 +97,8 @@ int nfg_cache_publish(struct nfg_cache *cache, struct str image, const struct im
 /* --- groups --- */
 
 /* Is the node in the status of the group with these rules? MATCH_UNKNOWN: the group is not there, or nobody
- * has evaluated it yet, which an empty status means too until it is NFG_EVALUATED_NS old. Rules that ask for
- * nothing ("[]"): MATCH_YES. */
+ * has evaluated it yet, which an empty status means too until it is NFG_EVALUATED_NS old. Then a node that was not
+ * in the group before it was lost is MATCH_NO still. Rules that ask for nothing ("[]"): MATCH_YES. */
 enum match nfg_cache_member(struct nfg_cache *cache, struct str rules_json, struct str node);
 /* Somebody needs the image's groups now: they are not idle. (To look an image up says so, too.) */
 void nfg_cache_use(struct nfg_cache *cache, struct str image);

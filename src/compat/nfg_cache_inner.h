@@ -37,7 +37,8 @@ struct group {
     struct str name;  /* the table's */
     struct str rules; /* the set's rules_json, the table's; absent: only the name is known */
     struct seen *maybe_seen;
-    char **images; /* what it is for, to tell the people who look at it */
+    struct seen *maybe_last; /* who was in it when it was lost; NULL: it was not */
+    char **images;           /* what it is for, to tell the people who look at it */
     uint32_t image_count;
     bool sound;
     char *image_digest, *artifact, *tag; /* of the image that came last; NULL: none did */
@@ -98,6 +99,11 @@ void seen_put(struct nfg_cache *cache, const struct object *object, bool unconfi
 /* Gone, unless there is another of the name by now. */
 void seen_drop(struct nfg_cache *cache, const struct object *object);
 void seen_free(struct seen *seen);
+/* nfd-master has looked at it, as far as one can tell. */
+static inline bool seen_is_evaluated(const struct seen *seen, int64_t now_ns)
+{
+    return seen->had_nodes || now_ns - seen->first_ns >= NFG_EVALUATED_NS;
+}
 void group_link(struct nfg_cache *cache, struct group *group);
 
 static inline bool seen_is_ours(const struct object *object)

@@ -117,6 +117,8 @@ static void group_move(struct nfg_cache *cache, struct group *from, struct str n
     to->artifact = take(&from->artifact);
     to->tag = take(&from->tag);
     to->weight = from->weight;
+    seen_free(to->maybe_last);
+    to->maybe_last = take(&from->maybe_last);
     for (uint32_t i = 0; i < from->image_count; i++)
         group_name_image(to, str_of(from->images[i]));
     used_touch(&to->used_ns, used_get(&from->used_ns));

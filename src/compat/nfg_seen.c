@@ -39,18 +39,30 @@ static void seen_set_object(struct seen *seen, const struct object *object)
     seen->had_nodes = seen->had_nodes || count > 0;
 }
 
-static bool group_is_sound(const struct group *group)
+static bool object_is_sound(const struct group *group, const struct object *object)
 {
-    if (!group->maybe_seen || group->maybe_seen->object->meta.deleted_us)
-        return false;
-    return !group->rules.p ||
-           nfg_rules_equal(group->rules, node_feature_group_of(group->maybe_seen->object));
+    return !object->meta.deleted_us &&
+           (!group->rules.p || nfg_rules_equal(group->rules, node_feature_group_of(object)));
+}
+
+/* Who was in a group stays the answer when it is lost, until nfd-master has looked at the next one: what kept a node
+ * out does not let it in by being deleted. */
+static void keep_members(struct nfg_cache *cache, struct group *group)
+{
+    int64_t now_ns = clock_mono_ns(cache->options.clock);
+    if (!group->sound || !group->rules.p || !seen_is_evaluated(group->maybe_seen, now_ns))
+        return;
+    seen_free(group->maybe_last);
+    group->maybe_last = kv_calloc(1, sizeof *group->maybe_last);
+    seen_set_object(group->maybe_last, group->maybe_seen->object);
 }
 
 static void group_judge(struct nfg_cache *cache, struct group *group)
 {
     bool was_sound = group->sound;
-    group->sound = group_is_sound(group);
+    group->sound = group->maybe_seen && object_is_sound(group, group->maybe_seen->object);
+    if (group->sound && group->maybe_seen->had_nodes)
+        seen_free(take(&group->maybe_last));
     if (was_sound && !group->sound)
         due_by(cache, clock_mono_ns(cache->options.clock));
 }
@@ -59,15 +71,23 @@ void group_link(struct nfg_cache *cache, struct group *group)
 {
     AUTO_BUF key = { 0 };
     buf_addf(&key, "%s/%.*s", cache->namespace_, STR_ARG(group->name));
-    group->maybe_seen = str_table_get(&cache->seen, buf_str(&key));
+    struct seen *seen = str_table_get(&cache->seen, buf_str(&key));
+    if (seen != group->maybe_seen)
+        keep_members(cache, group);
+    group->maybe_seen = seen;
     group_judge(cache, group);
+}
+
+static struct group *group_of_object(struct nfg_cache *cache, const struct object *object)
+{
+    return str_eqz(object->meta.namespace_, cache->namespace_)
+               ? str_table_get(&cache->groups, object->meta.name)
+               : NULL;
 }
 
 static void link_object(struct nfg_cache *cache, const struct object *object, struct seen *seen)
 {
-    if (!str_eqz(object->meta.namespace_, cache->namespace_))
-        return;
-    struct group *group = str_table_get(&cache->groups, object->meta.name);
+    struct group *group = group_of_object(cache, object);
     if (!group)
         return;
     group->maybe_seen = seen;
@@ -89,6 +109,9 @@ void seen_put(struct nfg_cache *cache, const struct object *object, bool unconfi
     if (same && (unconfirmed || seen->unconfirmed) &&
         object->meta.resource_version < seen->object->meta.resource_version)
         return;
+    struct group *group = group_of_object(cache, object);
+    if (group && (!same || !object_is_sound(group, object)))
+        keep_members(cache, group);
     if (!same) {
         struct seen *fresh = kv_calloc(1, sizeof *fresh);
         fresh->first_ns = now_ns;
@@ -114,6 +137,9 @@ void seen_drop(struct nfg_cache *cache, const struct object *object)
     struct seen *seen = str_table_get(&cache->seen, key);
     if (!seen || !is_same(seen->object, object))
         return;
+    struct group *group = group_of_object(cache, object);
+    if (group)
+        keep_members(cache, group);
     str_table_remove(&cache->seen, key);
     link_object(cache, object, NULL);
     seen_free(seen);

@@ -72,8 +72,9 @@ static struct profile *add_profile(struct shelf *shelf, struct str type, struct 
     return profile;
 }
 
-/* Pairs go first when memory is short: they are the most, and the others know the most of it. */
-void predictor_keep_within_limits(struct predictor *p)
+/* Drop what was not used for the longest time. Pairs go first when memory is short: they are the most, and the
+ * others know the most of it. The lock is held. */
+static void keep_within_limits(struct predictor *p)
 {
     if (feature_sets_stats(p->pool).bytes > PREDICTOR_BYTES_MAX)
         observed_forget(&p->observed);
@@ -100,8 +101,9 @@ static struct profile_features features_of_kind(const struct profile_features *s
     return out;
 }
 
-void predictor_merge(struct predictor *p, enum profile_kind kind, struct str type, struct str image,
-                     const struct profile_features *seen)
+/* Into the profile of that kind, made if there is none. The lock is held. */
+static void merge(struct predictor *p, enum profile_kind kind, struct str type, struct str image,
+                  const struct profile_features *seen)
 {
     struct shelf *shelf = &p->shelves[kind];
     struct profile *profile = find_profile(shelf, type, image);
@@ -346,14 +348,14 @@ static void learn(struct predictor *p, const struct machine_kind *m,
     if (!nothing_new(p, m, &seen)) {
         count_mismatches(p, m, &seen);
         if (type.len && image.len)
-            predictor_merge(p, PROFILE_PAIR, type, image, &seen);
+            merge(p, PROFILE_PAIR, type, image, &seen);
         if (type.len)
-            predictor_merge(p, PROFILE_TYPE, type, STR(""), &seen);
+            merge(p, PROFILE_TYPE, type, STR(""), &seen);
         if (image.len)
-            predictor_merge(p, PROFILE_IMAGE, STR(""), image, &seen);
+            merge(p, PROFILE_IMAGE, STR(""), image, &seen);
     }
     profile_features_done(&seen);
-    predictor_keep_within_limits(p);
+    keep_within_limits(p);
     pthread_mutex_unlock(&p->lock);
 }
 

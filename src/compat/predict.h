@@ -74,9 +74,3 @@ struct predictor_stats {
     uint64_t mismatches;
 };
 struct predictor_stats predictor_stats(struct predictor *predictor);
-
-/* Profiles as JSON, to keep and to read again: equal profiles give equal bytes. What is read is merged with what
- * is there, as if it had been learned. A text that is refused changes nothing; `name` is where it is from, for
- * the message. */
-void predictor_save(struct predictor *predictor, struct buf *out);
-int predictor_load(struct predictor *predictor, const char *name, struct str text, struct err *err);

@@ -106,9 +106,3 @@ struct predictor {
     uint64_t generation, mismatches;
     struct metric_family *maybe_mismatch;
 };
-
-/* Merge into the profile of that kind, made if there is none. The lock is held. */
-void predictor_merge(struct predictor *predictor, enum profile_kind kind, struct str type,
-                     struct str image, const struct profile_features *seen);
-/* Drop what was not used for the longest time. The lock is held. */
-void predictor_keep_within_limits(struct predictor *predictor);

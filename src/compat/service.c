@@ -9,55 +9,114 @@
 
 /* --- verdicts --- */
 
-/* What the groups of an image say of a node; MATCH_YES where they have no say. */
+/* Has the image a set that counts and that only NFD can evaluate? */
+static bool requires_nfd(const struct compat_service *s, const struct image_facts *maybe_facts)
+{
+    const struct compat_spec *spec = maybe_facts ? maybe_facts->spec.maybe_spec : NULL;
+    for (uint32_t i = 0; spec && i < spec->set_count; i++) {
+        if (compat_set_is_asked(&spec->sets[i], &s->settings.rules) &&
+            rules_require_nfd(spec->sets[i].rules))
+            return true;
+    }
+    return false;
+}
+
+/* What the groups of an image make of the verdict `so_far` of a node, which is this image's own. They can lower it.
+ * They raise it only where it is unknown because NFD alone can evaluate a set: then all sets are put to their
+ * groups, so that one of which nothing is known stays unknown. */
 static enum match groups_say(struct compat_service *s, const struct image_facts *facts,
                              struct str node, enum match so_far)
 {
     const struct compat_spec *spec = facts->spec.maybe_spec;
+    bool templated = requires_nfd(s, facts) && so_far == MATCH_UNKNOWN;
+    bool any = s->settings.rules.sets == SETS_ANY, asked = false;
+    enum match all = MATCH_YES, best = MATCH_NO;
+    if (!templated && s->settings.nfg_mode != NFG_AUTHORITATIVE)
+        return so_far;
     for (uint32_t i = 0; i < facts->platform_count; i++) {
         if (facts->platforms[i].spec.maybe_spec)
             return so_far; /* which spec counts depends on the node: judged here alone */
     }
-    bool any = s->settings.rules.sets == SETS_ANY, asked = false, templated = false;
-    enum match all = MATCH_YES, best = MATCH_NO;
     for (uint32_t i = 0; spec && i < spec->set_count; i++) {
-        const struct compat_set *set = &spec->sets[i];
-        bool only_nfd = rules_require_nfd(set->rules);
-        if (!compat_set_is_asked(set, &s->settings.rules) ||
-            (s->settings.nfg_mode != NFG_AUTHORITATIVE && !only_nfd))
+        if (!compat_set_is_asked(&spec->sets[i], &s->settings.rules))
             continue;
-        enum match member = nfg_cache_member(s->groups, set->rules_json, node);
+        enum match member = nfg_cache_member(s->groups, spec->sets[i].rules_json, node);
         asked = true;
-        templated |= only_nfd;
         all = member < all ? member : all;
         best = member > best ? member : best;
     }
     if (!asked)
         return so_far;
     enum match say = any ? best : all;
-    if (templated && so_far == MATCH_UNKNOWN)
+    if (templated)
         return say;
     /* Not evaluated yet: what is known here stands. */
     return say == MATCH_UNKNOWN || say > so_far ? so_far : say;
 }
 
+static void decide(struct fleet_verdict *verdict, enum match say, uint32_t image)
+{
+    if (say == verdict->match)
+        return;
+    verdict->image_ix = image;
+    verdict->class_ix = UINT32_MAX; /* it is this node's own */
+    verdict->match = say;
+}
+
+/* Of a node that nobody here knows yet not even the platform is known: the groups have no say. */
+static bool is_node(const struct fleet_verdict *verdict)
+{
+    return verdict->match != MATCH_UNKNOWN || verdict->class_ix != UINT32_MAX;
+}
+
+/* The groups of one may answer what is unknown of it, and of the others it stays unknown: so each image is judged by
+ * itself, and the least counts. */
+static void judge_apart(struct compat_service *s, const struct demand *demand,
+                        const struct str *names, uint32_t count, struct fleet_verdict *out)
+{
+    AUTO_ARENA arena = { 0 };
+    struct fleet_verdict *own = arena_array(&arena, struct fleet_verdict, count);
+    enum match *least = arena_array(&arena, enum match, count);
+    uint32_t *of = arena_array(&arena, uint32_t, count);
+    for (uint32_t image = 0; image < demand_image_count(demand); image++) {
+        const struct fleet_image *asked = demand_image(demand, image);
+        const struct demand *one = fleet_demand(s->fleet, asked, 1);
+        fleet_judge(s->fleet, one, names, count, own);
+        demand_unref(one);
+        for (uint32_t i = 0; i < count; i++) {
+            enum match say = own[i].match;
+            if (asked->maybe_facts && is_node(&own[i]))
+                say = groups_say(s, asked->maybe_facts, names[i], say);
+            if (image == 0 || say < least[i]) {
+                least[i] = say;
+                of[i] = image;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < count; i++)
+        decide(&out[i], least[i], of[i]);
+}
+
 void compat_service_judge(struct compat_service *s, const struct demand *demand,
                           const struct str *names, uint32_t count, struct fleet_verdict *out)
 {
+    uint32_t images = demand_image_count(demand);
     fleet_judge(s->fleet, demand, names, count, out);
     if (s->settings.nfg_mode == NFG_OFF)
         return;
-    for (uint32_t image = 0; image < demand_image_count(demand); image++) {
+    for (uint32_t image = 0; image < images && images > 1; image++) {
+        if (requires_nfd(s, demand_image(demand, image)->maybe_facts)) {
+            judge_apart(s, demand, names, count, out);
+            return;
+        }
+    }
+    for (uint32_t image = 0; image < images; image++) {
         const struct image_facts *facts = demand_image(demand, image)->maybe_facts;
         if (!facts || !facts->spec.maybe_spec)
             continue;
         for (uint32_t i = 0; i < count; i++) {
-            enum match say = groups_say(s, facts, names[i], out[i].match);
-            if (say == out[i].match)
-                continue;
-            out[i].image_ix = image;
-            out[i].class_ix = UINT32_MAX; /* it is this node's own */
-            out[i].match = say;
+            if (is_node(&out[i]))
+                decide(&out[i], groups_say(s, facts, names[i], out[i].match), image);
         }
     }
 }
@@ -103,6 +162,28 @@ static void look_for_nfd(struct compat_service *s, const struct pod *pod)
     tend_when_due(s);
 }
 
+/* Are others in the group's status than before? */
+static bool members_changed(const struct object *maybe_old, const struct object *maybe_new)
+{
+    static const struct node_feature_group none;
+    const struct node_feature_group *a = maybe_old ? node_feature_group_of(maybe_old) : &none,
+                                    *b = maybe_new ? node_feature_group_of(maybe_new) : &none;
+    if (a->status.nodes.count != b->status.nodes.count)
+        return true;
+    for (uint32_t i = 0; i < a->status.nodes.count; i++) {
+        if (!str_eq(a->status.nodes.items[i].name, b->status.nodes.items[i].name))
+            return true;
+    }
+    return false;
+}
+
+static void tell_change(struct compat_service *s)
+{
+    atomic_fetch_add(&s->changes, 1);
+    if (s->options.on_change)
+        s->options.on_change(s->options.ctx);
+}
+
 static void observe_pod(struct compat_service *s, const struct object *maybe_old,
                         const struct object *maybe_new)
 {
@@ -134,6 +215,8 @@ void compat_service_observe(void *service, const struct object *maybe_old,
     } else if (kind == &node_feature_group_kind) {
         nfg_cache_observe(s->groups, maybe_old, maybe_new);
         tend_when_due(s);
+        if (members_changed(maybe_old, maybe_new))
+            tell_change(s);
     } else if (kind == &nodeclaim_kind) {
         fleet_observe_claim(s->fleet, maybe_old, maybe_new);
     }
@@ -143,12 +226,10 @@ static void image_changed(void *ctx, struct str image)
 {
     struct compat_service *s = ctx;
     AUTO_BUF key = { 0 };
-    atomic_fetch_add(&s->image_changes, 1);
     buf_addc(&key, 'n');
     buf_add(&key, image);
     queue_add(s->queue, buf_str(&key));
-    if (s->options.on_change)
-        s->options.on_change(s->options.ctx);
+    tell_change(s);
 }
 
 /* --- life --- */
@@ -246,7 +327,7 @@ int compat_service_new(struct compat_service_options options, struct compat_serv
 
 uint64_t compat_service_generation(struct compat_service *s)
 {
-    return fleet_generation(s->fleet) + atomic_load(&s->image_changes);
+    return fleet_generation(s->fleet) + atomic_load(&s->changes);
 }
 
 struct fleet *compat_service_fleet(struct compat_service *s)

@@ -36,7 +36,7 @@ struct compat_service {
         *queue; /* "k" + pod: read its secrets; "i" + image: publish its groups; "t": tend */
     struct worker_pool *workers;
 
-    atomic_uint_fast64_t image_changes;
+    atomic_uint_fast64_t changes; /* of images, and of who is in groups */
 
     pthread_mutex_t lock;
     pthread_cond_t keys_read;

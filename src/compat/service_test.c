@@ -184,30 +184,66 @@ TEST(nothing_is_published_when_groups_are_off)
     EXPECT_TRUE(group_is_there(&rig, &none));
 }
 
-/* NFD has evaluated the one group that there is. */
-static void evaluate_group(struct service_rig *rig, const char *nodes)
+/* Before it is there groups are made nowhere, and so evaluated by nobody. */
+static void nfd_appears(struct service_rig *rig, const char *namespace_)
 {
-    struct object_list list;
+    compat_service_observe(
+        rig->service, NULL,
+        rig_decode(rig, &pod_kind,
+                   js("{'metadata':{'name':'nfd-master-0','namespace':'%s','uid':'m',"
+                      "'labels':{'app':'nfd-master'}},"
+                      "'spec':{'nodeName':'n','containers':[{'name':'c','image':'nfd'}]}}",
+                      namespace_)));
+}
+
+/* The group of a set of an image, by the name with so many digits. */
+struct set_group {
+    struct str rules;
+    char name[NFG_NAME_MAX];
+};
+
+static struct set_group group_of_set(struct service_rig *rig, const char *image, uint32_t set,
+                                     uint32_t digits)
+{
+    AUTO_BUF full = { 0 };
+    struct set_group group;
     struct err err = { 0 };
-    const struct object *group = NULL;
-    uint32_t one = 1;
-    EXPECT_TRUE(until(group_is_there, rig, &one));
-    EXPECT_OK(store_list(rig->store, &node_feature_group_kind, NULL, &list, &err), err);
-    struct object_ref ref = { &node_feature_group_kind, list.items[0]->meta.namespace_,
-                              list.items[0]->meta.name };
+    buf_addf(&full, "docker.io/library/%s", image);
+    const struct image_facts *facts = str_table_get(&rig->images, buf_str(&full));
+    group.rules = facts->spec.maybe_spec->sets[set].rules_json;
+    EXPECT_OK(nfg_name(group.rules, digits, group.name, &err), err);
+    return group;
+}
+
+static bool object_is_there(struct service_rig *rig, void *name)
+{
+    const struct object *object = NULL;
+    struct object_ref ref = { &node_feature_group_kind, STR("nfd"), str_of(name) };
+    bool there = store_get(rig->store, ref, &object, NULL) == 0;
+    object_unref(object);
+    return there;
+}
+
+/* NFD has evaluated it. */
+static void evaluate(struct service_rig *rig, struct set_group group, const char *nodes)
+{
+    struct err err = { 0 };
+    const struct object *before = NULL, *after = NULL;
+    struct object_ref ref = { &node_feature_group_kind, STR("nfd"), str_of(group.name) };
+    EXPECT_TRUE(until(object_is_there, rig, group.name));
+    EXPECT_OK(store_get(rig->store, ref, &before, &err), err);
     EXPECT_OK(store_patch(rig->store, ref, (struct patch_options){ .status = true },
-                          js("{'status':{'nodes':[%s]}}", nodes), &group, &err),
+                          js("{'status':{'nodes':[%s]}}", nodes), &after, &err),
               err);
-    compat_service_observe(rig->service, list.items[0], group);
-    object_list_done(&list);
-    vec_push(&rig->objects, group);
+    compat_service_observe(rig->service, before, after);
+    vec_push(&rig->objects, before);
+    vec_push(&rig->objects, after);
 }
 
 TEST(in_authoritative_mode_a_node_must_be_in_the_group_too)
 {
     SERVICE_RIG rig = { 0 };
-    service_rig_start(&rig, (struct compat_settings){ .nfg_mode = NFG_AUTHORITATIVE,
-                                                      .nfd_namespace = STR("nfd") });
+    service_rig_start(&rig, (struct compat_settings){ .nfg_mode = NFG_AUTHORITATIVE });
     rig_image(&rig, "app:1", "amd64", NEEDS_FLAG("AVX2"));
     rig_node(&rig, "in", "amd64", CPU_FLAGS("'AVX2':{}"));
     rig_node(&rig, "out", "amd64", CPU_FLAGS("'AVX2':{}"));
@@ -216,25 +252,125 @@ TEST(in_authoritative_mode_a_node_must_be_in_the_group_too)
     /* Nobody has evaluated it yet: what is known here stands. */
     EXPECT_EQ(verdict(&rig, pod, "out"), MATCH_YES);
     EXPECT_EQ(verdict(&rig, pod, "lacks"), MATCH_NO);
-    evaluate_group(&rig, "{'name':'in'},{'name':'lacks'}");
+    nfd_appears(&rig, "nfd");
+    evaluate(&rig, group_of_set(&rig, "app:1", 0, 12), "{'name':'in'},{'name':'lacks'}");
     EXPECT_EQ(verdict(&rig, pod, "in"), MATCH_YES);
     EXPECT_EQ(verdict(&rig, pod, "out"), MATCH_NO);
     EXPECT_EQ(verdict(&rig, pod, "lacks"), MATCH_NO); /* a group never widens */
 }
 
-TEST(a_rule_that_only_nfd_can_evaluate_is_left_to_its_group)
+TEST(a_group_that_is_lost_lets_nobody_in_whom_it_kept_out)
+{
+    SERVICE_RIG rig = { 0 };
+    struct err err = { 0 };
+    service_rig_start(&rig, (struct compat_settings){ .nfg_mode = NFG_AUTHORITATIVE,
+                                                      .nfd_namespace = STR("nfd") });
+    rig_image(&rig, "app:1", "amd64", NEEDS_FLAG("AVX2"));
+    rig_node(&rig, "in", "amd64", CPU_FLAGS("'AVX2':{}"));
+    rig_node(&rig, "out", "amd64", CPU_FLAGS("'AVX2':{}"));
+    const struct pod *pod = rig_pod(&rig, "p", "app:1");
+    rig_settle(&rig, pod);
+    struct set_group group = group_of_set(&rig, "app:1", 0, 12);
+    evaluate(&rig, group, "{'name':'in'}");
+    EXPECT_EQ(verdict(&rig, pod, "out"), MATCH_NO);
+
+    /* Somebody deletes it. It is made again, and nobody has evaluated it yet. */
+    uint64_t generation = compat_service_generation(rig.service);
+    const struct object *lost = rig.objects.items[rig.objects.count - 1];
+    struct object_ref ref = { &node_feature_group_kind, STR("nfd"), str_of(group.name) };
+    EXPECT_OK(store_remove(rig.store, ref, NULL, &err), err);
+    compat_service_observe(rig.service, lost, NULL);
+    EXPECT_TRUE(compat_service_generation(rig.service) != generation);
+    EXPECT_EQ(verdict(&rig, pod, "out"), MATCH_NO);
+    EXPECT_TRUE(until(object_is_there, &rig, group.name));
+    EXPECT_EQ(verdict(&rig, pod, "out"), MATCH_NO);
+
+    evaluate(&rig, group, "{'name':'out'}");
+    EXPECT_EQ(verdict(&rig, pod, "out"), MATCH_YES);
+    EXPECT_EQ(verdict(&rig, pod, "in"), MATCH_NO);
+}
+
+TEST(a_group_of_somebody_elses_rules_has_no_say)
+{
+    SERVICE_RIG rig = { 0 };
+    struct err err = { 0 };
+    const struct object *theirs = NULL;
+    service_rig_start(&rig, (struct compat_settings){ .nfg_mode = NFG_AUTHORITATIVE,
+                                                      .nfd_namespace = STR("nfd") });
+    rig_image(&rig, "app:1", "amd64", NEEDS_FLAG("AVX2"));
+    rig_node(&rig, "in", "amd64", CPU_FLAGS("'AVX2':{}"));
+    rig_node(&rig, "lacks", "amd64", CPU_FLAGS("'AVX':{}"));
+    struct set_group taken = group_of_set(&rig, "app:1", 0, 12);
+    EXPECT_OK(store_create(rig.store, &node_feature_group_kind, STR("nfd"),
+                           js("{'metadata':{'name':'%s'},'spec':{'featureGroupRules':[{'name':'x',"
+                              "'matchFeatures':[{'feature':'cpu.cpuid'}]}]}}",
+                              taken.name),
+                           &theirs, &err),
+              err);
+    vec_push(&rig.objects, theirs);
+    compat_service_observe(rig.service, NULL, theirs);
+    evaluate(&rig, taken, "{'name':'lacks'}");
+    const struct pod *pod = rig_pod(&rig, "p", "app:1");
+    rig_settle(&rig, pod);
+    /* Ours has a longer name, and that one counts. */
+    evaluate(&rig, group_of_set(&rig, "app:1", 0, 20), "{'name':'in'}");
+    EXPECT_EQ(verdict(&rig, pod, "in"), MATCH_YES);
+    EXPECT_EQ(verdict(&rig, pod, "lacks"), MATCH_NO);
+}
+
+#define TEMPLATED(flag)                                                                            \
+    "{rules: [{name: r, varsTemplate: '{{ .x }}', matchFeatures: [{feature: cpu.cpuid, "           \
+    "matchExpressions: {" flag ": {op: Exists}}}]}]}"
+
+TEST(what_nfd_says_of_one_image_does_not_answer_for_another)
 {
     SERVICE_RIG rig = { 0 };
     service_rig_start(
         &rig, (struct compat_settings){ .nfg_mode = NFG_PUBLISH, .nfd_namespace = STR("nfd") });
+    rig_image(&rig, "one:1", "amd64", "[" TEMPLATED("AVX2") "]");
+    rig_image(&rig, "two:1", "amd64", "[" TEMPLATED("AVX") "]");
+    rig_node(&rig, "n", "amd64", CPU_FLAGS("'AVX':{},'AVX2':{}"));
+    const struct object *pod = rig_decode(
+        &rig, &pod_kind,
+        js("{'metadata':{'name':'p','namespace':'default','uid':'u'},'spec':{"
+           "'containers':[{'name':'a','image':'one:1'},{'name':'b','image':'two:1'}]}}"));
+    compat_service_observe(rig.service, NULL, pod);
+    rig_settle(&rig, pod_of(pod));
+    evaluate(&rig, group_of_set(&rig, "one:1", 0, 12), "{'name':'n'}");
+    EXPECT_TRUE(verdict(&rig, pod_of(pod), "n") != MATCH_YES);
+    evaluate(&rig, group_of_set(&rig, "two:1", 0, 12), "{'name':'n'}");
+    EXPECT_EQ(verdict(&rig, pod_of(pod), "n"), MATCH_YES);
+    evaluate(&rig, group_of_set(&rig, "one:1", 0, 12), "{'name':'other'}");
+    EXPECT_EQ(verdict(&rig, pod_of(pod), "n"), MATCH_NO);
+}
+
+TEST(where_one_set_suffices_a_group_takes_no_yes_of_another_set_away)
+{
+    SERVICE_RIG rig = { 0 };
+    service_rig_start(&rig, (struct compat_settings){ .nfg_mode = NFG_PUBLISH,
+                                                      .nfd_namespace = STR("nfd"),
+                                                      .rules = { .sets = SETS_ANY } });
     rig_image(&rig, "app:1", "amd64",
-              "[{rules: [{name: r, varsTemplate: '{{ .x }}', matchFeatures: [{feature: cpu.cpuid, "
-              "matchExpressions: {AVX2: {op: Exists}}}]}]}]");
+              "[" TEMPLATED("AVX2") ", {rules: [{name: a, matchFeatures: [{feature: cpu.cpuid, "
+                                    "matchExpressions: {AVX: {op: Exists}}}]}]}]");
+    rig_node(&rig, "n", "amd64", CPU_FLAGS("'AVX':{},'AVX2':{}"));
+    const struct pod *pod = rig_pod(&rig, "p", "app:1");
+    rig_settle(&rig, pod);
+    evaluate(&rig, group_of_set(&rig, "app:1", 0, 12), "{'name':'other'}");
+    EXPECT_EQ(verdict(&rig, pod, "n"), MATCH_YES);
+}
+
+TEST(a_rule_that_only_nfd_can_evaluate_is_left_to_its_group)
+{
+    SERVICE_RIG rig = { 0 };
+    service_rig_start(&rig, (struct compat_settings){ .nfg_mode = NFG_PUBLISH });
+    rig_image(&rig, "app:1", "amd64", "[" TEMPLATED("AVX2") "]");
     rig_node(&rig, "in", "amd64", CPU_FLAGS("'AVX2':{}"));
     rig_node(&rig, "out", "amd64", CPU_FLAGS("'AVX2':{}"));
     const struct pod *pod = rig_pod(&rig, "p", "app:1");
     EXPECT_EQ(verdict(&rig, pod, "in"), MATCH_UNKNOWN);
-    evaluate_group(&rig, "{'name':'in'}");
+    nfd_appears(&rig, "nfd");
+    evaluate(&rig, group_of_set(&rig, "app:1", 0, 12), "{'name':'in'}");
     EXPECT_EQ(verdict(&rig, pod, "in"), MATCH_YES);
     EXPECT_EQ(verdict(&rig, pod, "out"), MATCH_NO);
 }
@@ -245,12 +381,7 @@ TEST(nfd_master_is_found_by_its_pods)
     uint32_t one = 1;
     service_rig_start(&rig, (struct compat_settings){ .nfg_mode = NFG_PUBLISH });
     rig_image(&rig, "app:1", "amd64", NEEDS_FLAG("AVX2"));
-    compat_service_observe(
-        rig.service, NULL,
-        rig_decode(&rig, &pod_kind,
-                   js("{'metadata':{'name':'nfd-master-0','namespace':'discovery','uid':'m',"
-                      "'labels':{'app':'nfd-master'}},"
-                      "'spec':{'nodeName':'n','containers':[{'name':'c','image':'nfd'}]}}")));
+    nfd_appears(&rig, "discovery");
     rig_settle(&rig, rig_pod(&rig, "p", "app:1"));
     EXPECT_TRUE(until(group_is_there, &rig, &one));
     struct object_list list;

@@ -1,6 +1,7 @@
 /* What pods' images ask of nodes, in what is launched for them. */
 #include "control/image_fits.h"
 
+#include "api/node_kinds.h"
 #include "control/controllers.h"
 #include "control/provisioner.h"
 #include "control/testing.h"
@@ -11,7 +12,7 @@
 static const struct controller *const some[] = { &nodeoverlay_status, &provisioner_controller };
 
 /* Images are told by their names: "arm:1" is for arm64, "avx:1" needs a CPU flag, "slow:1" is not known before
- * `open` is set, "broken:1" cannot be looked up. */
+ * `open` is set, "broken:1" cannot be looked up, "keyed:1" is for arm64 to those who have a key to it. */
 struct shelf {
     const struct compat_spec *needs_avx;
     atomic_bool open;
@@ -23,10 +24,11 @@ static int ask(void *ctx, const struct reference *ref, const struct keyring *may
 {
     struct shelf *shelf = ctx;
     struct str name = ref->repository;
+    bool arm = str_ends(name, STR("arm")) ||
+               (str_ends(name, STR("keyed")) && keyring_identity(maybe_keys) != 0);
     struct platform platform = { .os = STR("linux"),
-                                 .architecture =
-                                     str_ends(name, STR("arm")) ? STR("arm64") : STR("amd64") };
-    (void)maybe_keys, (void)maybe_known;
+                                 .architecture = arm ? STR("arm64") : STR("amd64") };
+    (void)maybe_known;
     while (str_ends(name, STR("slow")) && !atomic_load(&shelf->open))
         usleep(1000);
     if (str_ends(name, STR("broken")))
@@ -51,13 +53,14 @@ static void set_up(struct set_up *u, struct compat_settings settings)
                                    "matchExpressions: {AVX512F: {op: Exists}}}]}]}]}"),
                                (struct compat_spec_options){ 0 }, &u->shelf.needs_avx, &err),
               err);
+    u->s = stage_new_idle((struct stage_options){ .controllers = some, .count = 2 });
     EXPECT_OK(
         compat_service_new((struct compat_service_options){ .source = { ask, &u->shelf, NULL },
+                                                            .store = u->s->w->store,
                                                             .clock = clock_real(),
                                                             .settings = settings },
                            &u->service, &err),
         err);
-    u->s = stage_new_idle((struct stage_options){ .controllers = some, .count = 2 });
     u->s->c = control_new_with((struct control_options){ .store = u->s->w->store,
                                                          .provider = u->s->provider,
                                                          .clock = virtual_clock_port(u->s->w->time),
@@ -166,7 +169,7 @@ TEST(an_image_that_is_being_looked_up_is_waited_for_and_the_others_are_not_held_
     make_pod_of(&u, "slow", "slow");
     make_pod_of(&u, "quick", "plain");
     stage_pass(u.s, 0);
-    for (int i = 0; i < 3000 && count_of(u.s, &nodeclaim_kind) == 0; i++) {
+    for (int i = 0; i < 30000 && count_of(u.s, &nodeclaim_kind) == 0; i++) {
         usleep(1000);
         control_images_changed(u.s->c);
         stage_pass(u.s, 2);
@@ -220,4 +223,46 @@ TEST(what_is_not_known_is_refused_if_the_policy_says_so)
     plan(&u);
     EXPECT_EQ(count_of(u.s, &nodeclaim_kind), 0);
     EXPECT_HAS(condition_words(&u, "a", &arena), "AVX512F");
+}
+
+/* One that kube-scheduler has called unschedulable. All of them have one spec. */
+static void make_keyed_pod(struct set_up *u, const char *namespace_)
+{
+    const struct store *store = u->s->w->store;
+    struct err err = { 0 };
+    object_unref(make(store, &namespace_kind, js("{'metadata':{'name':'%s'}}", namespace_)));
+    EXPECT_OK(
+        store_create(store, &pod_kind, str_of(namespace_),
+                     js("{'metadata':{'name':'a'},'spec':{'imagePullSecrets':[{'name':'door'}],"
+                        "'containers':[{'name':'c','image':'registry.example/keyed:1',"
+                        "'resources':{'requests':{'cpu':'1'}}}]}}"),
+                     NULL, &err),
+        err);
+    EXPECT_OK(store_patch(store, (struct object_ref){ &pod_kind, str_of(namespace_), STR("a") },
+                          (struct patch_options){ .type = PATCH_MERGE, .status = true },
+                          js("{'status':{'conditions':[{'type':'PodScheduled','status':'False',"
+                             "'reason':'Unschedulable','message':'no nodes'}]}}"),
+                          NULL, &err),
+              err);
+}
+
+TEST(pods_of_one_spec_in_two_namespaces_have_each_what_their_own_secrets_show)
+{
+    SET_UP u = { 0 };
+    AUTO_BUF got = { 0 };
+    struct err err = { 0 };
+    set_up(&u, (struct compat_settings){ .pull_secrets = true });
+    make_keyed_pod(&u, "outside");
+    make_keyed_pod(&u, "inside");
+    EXPECT_OK(
+        store_create(u.s->w->store, &secret_kind, STR("inside"),
+                     js("{'metadata':{'name':'door'},'type':'kubernetes.io/dockerconfigjson',"
+                        "'data':{'.dockerconfigjson':'eyJhdXRocyI6eyJyZWdpc3RyeS5leGFtcGxlIjp7"
+                        "InVzZXJuYW1lIjoidSIsInBhc3N3b3JkIjoicCJ9fX0='}}"),
+                     NULL, &err),
+        err);
+    plan(&u);
+    EXPECT_EQ(count_of(u.s, &nodeclaim_kind), 2);
+    architectures(&u, &got);
+    EXPECT_TRUE(str_eqz(buf_str(&got), "arm64 amd64") || str_eqz(buf_str(&got), "amd64 arm64"));
 }

@@ -384,7 +384,7 @@ static struct MHD_Daemon *start_daemon(struct http_server *server, int fd)
 }
 
 /* The library would only say that it did not start. */
-static int tls_check(const struct http_server_tls *tls, struct err *err)
+int http_server_tls_check(const struct http_server_tls *tls, struct err *err)
 {
     gnutls_certificate_credentials_t trial;
     gnutls_datum_t cert = { (unsigned char *)tls->cert_pem.p, (unsigned int)tls->cert_pem.len },
@@ -413,7 +413,7 @@ static int tls_check(const struct http_server_tls *tls, struct err *err)
 int http_server_start(struct http_server_options options, struct http_server **out, struct err *err)
 {
     int fd = -1;
-    if (tls_check(&options.tls, err) < 0)
+    if (http_server_tls_check(&options.tls, err) < 0)
         return -1;
     struct unix_socket unix_socket = { 0 };
     int rc = options.unix_path

@@ -57,6 +57,9 @@ struct http_server_tls {
     struct str client_ca_pem; /* who connects must show a certificate of its; empty: nobody need */
 };
 
+/* Would a server take them? ERR_INVALID says why not. */
+int http_server_tls_check(const struct http_server_tls *tls, struct err *err);
+
 struct http_server_options {
     const char *unix_path; /* of a socket, mode 0600; then there is no port. NULL: none. Copied */
     const char *address;   /* "127.0.0.1", "::", "" for all */

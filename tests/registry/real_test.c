@@ -2,6 +2,12 @@
  * has no referrers API and asks for names and passwords, not tokens. */
 #include "registry/registry_fixture.h"
 
+#include "api/node_kinds.h"
+#include "codec/base64.h"
+#include "compat/service.h"
+#include "store/embedded.h"
+#include "store/js_testing.h"
+
 #define SPEC_OF(tag)                                                                               \
     "version: v1alpha1\ncompatibilities:\n- tag: " tag                                             \
     "\n  rules:\n  - name: r\n    matchFeatures:\n    - feature: cpu.cpuid\n"                      \
@@ -126,6 +132,89 @@ TEST(a_private_registry_is_pushed_to_and_read_with_a_password_and_not_without)
     FACTS facts = ask(f, r, "real/secret:1", NULL);
     EXPECT_STR(facts->spec.maybe_spec->sets[0].tag, "mine");
     EXPECT_ERR(registry_digest(r, &ref, NULL, &arena, &self, &err), err, ERR_DENIED);
+}
+
+/* --- pull secrets --- */
+
+static void make_secret(const struct store *store, const struct registry_fixture *f)
+{
+    AUTO_BUF config = { 0 }, coded = { 0 };
+    struct err err = { 0 };
+    buf_add(&config, js("{'auths':{'%s':{'username':'" REGISTRY_USER
+                        "','password':'" REGISTRY_PASSWORD "'}}}",
+                        f->host));
+    base64_encode(buf_str(&config), &coded);
+    EXPECT_OK(store_create(store, &secret_kind, STR("default"),
+                           js("{'metadata':{'name':'door'},'type':'kubernetes.io/dockerconfigjson',"
+                              "'data':{'.dockerconfigjson':'%s'}}",
+                              coded.p),
+                           NULL, &err),
+              err);
+}
+
+static const struct object *make_pod(const struct store *store, const struct registry_fixture *f,
+                                     const char *name, const char *secrets)
+{
+    const struct object *pod = NULL;
+    struct err err = { 0 };
+    EXPECT_OK(store_create(store, &pod_kind, STR("default"),
+                           js("{'metadata':{'name':'%s'},'spec':{'imagePullSecrets':[%s],"
+                              "'containers':[{'name':'c','image':'%s/real/pulled:1'}]}}",
+                              name, secrets, f->host),
+                           &pod, &err),
+              err);
+    return pod;
+}
+
+/* What the pod's image asks of an amd64 machine. */
+static enum match judge(struct compat_service *service, const struct object *pod, struct buf *why)
+{
+    const struct machine_kind machine = { .architecture = STR("amd64"), .os = STR("linux") };
+    const struct pod *of = pod_of(pod);
+    struct pod_demand demand;
+    compat_service_settle(service, &of, 1, clock_mono_ns(clock_real()) + (int64_t)60 * 1000000000);
+    compat_service_demand(service, of, DEMAND_PLACE, &demand);
+    EXPECT_TRUE(demand.maybe_demand != NULL);
+    struct fleet *fleet = compat_service_fleet(service);
+    enum match match = fleet_judge_machine(fleet, demand.maybe_demand, &machine).match;
+    fleet_explain_machine(fleet, demand.maybe_demand, &machine, why);
+    pod_demand_done(&demand);
+    return match;
+}
+
+TEST(an_image_of_a_private_registry_is_looked_up_with_the_pull_secret_of_its_pod)
+{
+    struct registry_fixture *f = registry_fixture(REGISTRY_PRIVATE);
+    AUTO(registry) r = registry_fixture_client(f);
+    AUTO_BUF with = { 0 }, without = { 0 };
+    struct err err = { 0 };
+    char digest[DIGEST_TEXT_MAX];
+    struct image_source_registry source = { .registry = r };
+    struct compat_service *service = NULL;
+    struct object_pool *pool = object_pool_new();
+    struct embedded *embedded = embedded_new((struct embedded_options){
+        .clock = clock_real(), .pool = pool, .seed = 1, .auto_namespaces = true });
+    const struct store *store = embedded_store(embedded);
+    registry_fixture_image(f, r, "real/pulled", "1", "arm64", digest);
+    make_secret(store, f);
+    EXPECT_OK(compat_service_new(
+                  (struct compat_service_options){ .source = image_source_registry(&source),
+                                                   .store = store,
+                                                   .clock = clock_real(),
+                                                   .settings = { .pull_secrets = true } },
+                  &service, &err),
+              err);
+    const struct object *invited = make_pod(store, f, "invited", "{'name':'door'}"),
+                        *stranger = make_pod(store, f, "stranger", "");
+    EXPECT_EQ(judge(service, invited, &with), MATCH_NO);
+    EXPECT_HAS(buf_str(&with), "is built for linux/arm64 only");
+    EXPECT_EQ(judge(service, stranger, &without), MATCH_ERROR);
+    EXPECT_HAS(buf_str(&without), "it could not be looked up");
+    object_unref(invited);
+    object_unref(stranger);
+    compat_service_free(service);
+    embedded_free(embedded);
+    object_pool_free(pool);
 }
 
 TEST(a_manifest_whose_blobs_are_missing_is_refused_by_the_registry_and_the_error_says_why)

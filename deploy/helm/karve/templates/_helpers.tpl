@@ -67,9 +67,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - --on-resolve-error={{ .Values.images.onResolveError }}
 - --nfg-mode={{ .Values.images.groups }}
 - --pull-secrets={{ not (empty .Values.images.pullSecretNamespaces) }}
-{{- with .Values.images.launchRepositories }}
-- --launch-repositories={{ join "," . }}
-{{- end }}
 {{- with .Values.images.allowedRegistries }}
 - --allowed-registries={{ join "," . }}
 {{- end }}
