@@ -279,6 +279,7 @@ static int begin_to_act(struct serving *s)
 {
     const uint64_t seed = (uint64_t)clock_wall_us(s->base.clock);
     struct err err;
+    s->base.settings.dry_run = s->dry;
     open_provider(s, seed);
     if (begin_with_images(s, &err) < 0)
         return controller_complain(EXIT_ENVIRONMENT, &err);

@@ -34,6 +34,7 @@ struct control_settings {
     bool node_overlays;
     uint64_t plan_effort; /* see struct plan_options */
     uint32_t threads_max; /* of one controller, in a program */
+    bool dry_run;         /* what is written will not be there at the next look */
 };
 extern const struct control_settings control_settings_default;
 

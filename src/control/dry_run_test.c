@@ -45,6 +45,8 @@ static void begin(struct dry *d)
 {
     embedded_dump(d->s->w->e, &d->before);
     d->s->options.maybe_store = dry_run_store(d->run);
+    d->s->options.settings = control_settings_default;
+    d->s->options.settings.dry_run = true;
     d->s->provider = dry_run_provider_port(d->provider);
     stage_restart(d->s);
 }
@@ -82,6 +84,33 @@ TEST(a_dry_run_says_once_what_it_would_create_and_touches_nothing_for_hours)
     AUTO_BUF all = { 0 };
     heard_text(d->heard, &all);
     EXPECT_EQ(all.len, first.len); /* hours later nothing new was said */
+}
+
+/* As when somebody tries it out before a controller that looks at pools has ever run. */
+static struct dry *dry_with_unseen_pool(const char *class_)
+{
+    struct dry *d = dry_new();
+    object_unref(make(d->s->w->store, &nodepool_kind,
+                      js("{'metadata':{'name':'unseen'},'spec':{'template':{'spec':{'nodeClassRef':"
+                         "{'group':'karpenter.kwok.sh','kind':'KWOKNodeClass','name':'%s'},"
+                         "'requirements':[]}}}}",
+                         class_)));
+    make_pending(d->s, "web", "1");
+    begin(d);
+    stage_pass(d->s, 60);
+    expect_untouched(d);
+    return d;
+}
+
+TEST(a_pool_that_nobody_has_looked_at_is_judged_by_the_dry_run_itself)
+{
+    AUTO(dry) ready = dry_with_unseen_pool("default");
+    EXPECT_EQ(heard_count(ready->heard, "nodepool=unseen"), 1);
+    EXPECT_EQ(heard_count(ready->heard, "reason=FailedScheduling"), 0);
+
+    AUTO(dry) not_ready = dry_with_unseen_pool("absent");
+    EXPECT_EQ(heard_count(not_ready->heard, "nodepool=unseen"), 0);
+    EXPECT_EQ(heard_count(not_ready->heard, "reason=FailedScheduling"), 1);
 }
 
 /* In a living cluster something always changes, and every pass decides anew. */

@@ -32,6 +32,12 @@ static void carry_over(struct condition_set *set, const struct object *maybe_cla
                              STR("Node Class Readiness Unknown"));
 }
 
+void pool_judge_class(struct control *c, const struct nodepool *pool, struct condition_set *set)
+{
+    AUTO_OBJECT class_ = cluster_get_class(c->cluster, &pool->spec.template.spec.node_class_ref);
+    carry_over(set, class_);
+}
+
 static struct outcome reconcile(struct control *c, struct str key)
 {
     AUTO_ARENA arena = { 0 };
@@ -40,9 +46,8 @@ static struct outcome reconcile(struct control *c, struct str key)
     if (!object)
         return outcome_done();
     const struct nodepool *pool = nodepool_of(object);
-    AUTO_OBJECT class_ = cluster_get_class(c->cluster, &pool->spec.template.spec.node_class_ref);
     struct condition_set *set = pool_conditions(c, pool, &arena);
-    carry_over(set, class_);
+    pool_judge_class(c, pool, set);
     if (control_patch_conditions(c, object, set, NULL, &err) < 0)
         return control_failed(c, &nodepool_readiness, key, &err);
     return outcome_done();

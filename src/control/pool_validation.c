@@ -68,6 +68,16 @@ static struct str pool_problems(const struct nodepool *pool, struct arena *arena
     return problems;
 }
 
+void pool_judge_spec(const struct nodepool *pool, struct condition_set *set, struct arena *arena)
+{
+    struct str problems = pool_problems(pool, arena);
+    if (problems.len)
+        conditions_set_false(set, CONDITION_VALIDATION_SUCCEEDED,
+                             REASON_NODE_POOL_VALIDATION_FAILED, problems);
+    else
+        conditions_set_true(set, CONDITION_VALIDATION_SUCCEEDED);
+}
+
 static struct outcome reconcile(struct control *c, struct str key)
 {
     AUTO_ARENA arena = { 0 };
@@ -76,13 +86,8 @@ static struct outcome reconcile(struct control *c, struct str key)
     if (!object)
         return outcome_done();
     const struct nodepool *pool = nodepool_of(object);
-    struct str problems = pool_problems(pool, &arena);
     struct condition_set *set = pool_conditions(c, pool, &arena);
-    if (problems.len)
-        conditions_set_false(set, CONDITION_VALIDATION_SUCCEEDED,
-                             REASON_NODE_POOL_VALIDATION_FAILED, problems);
-    else
-        conditions_set_true(set, CONDITION_VALIDATION_SUCCEEDED);
+    pool_judge_spec(pool, set, &arena);
     if (control_patch_conditions(c, object, set, NULL, &err) < 0)
         return control_failed(c, &nodepool_validation, key, &err);
     return outcome_done();

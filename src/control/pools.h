@@ -16,5 +16,9 @@ trigger_fn trigger_pool_asked;
 int pool_requirements(struct arena *arena, const struct nodepool *pool, struct requirements *out,
                       struct err *err);
 
+/* What is said in its conditions NodeClassReady and ValidationSucceeded. */
+void pool_judge_class(struct control *c, const struct nodepool *pool, struct condition_set *set);
+void pool_judge_spec(const struct nodepool *pool, struct condition_set *set, struct arena *arena);
+
 /* The conditions of a node class of any kind that we know. */
 const struct condition *class_condition(const struct object *class_, struct str type);

@@ -6,6 +6,7 @@
 #include "api/policy.h"
 #include "control/do_not_disrupt.h"
 #include "control/health.h"
+#include "control/pools.h"
 
 bool pod_is_provisionable(const struct pod *pod)
 {
@@ -86,10 +87,24 @@ static void find_displaced(struct control *c, struct provision *p)
 
 /* --- pools --- */
 
-static struct str not_ready_words(const struct nodepool *pool, struct arena *arena)
+/* In a dry run nobody writes that down, so it is found out here. */
+static const struct condition *judged_ready(struct control *c, const struct nodepool *pool,
+                                            struct arena *arena)
 {
-    const struct condition *ready = condition_find(pool->status.conditions.items,
-                                                   pool->status.conditions.count, CONDITION_READY);
+    struct condition_set *set = pool_conditions(c, pool, arena);
+    pool_judge_class(c, pool, set);
+    pool_judge_spec(pool, set, arena);
+    return conditions_root(set);
+}
+
+static struct str not_ready_words(struct control *c, const struct nodepool *pool,
+                                  struct arena *arena)
+{
+    const struct condition *ready =
+        c->options.settings.dry_run
+            ? judged_ready(c, pool, arena)
+            : condition_find(pool->status.conditions.items, pool->status.conditions.count,
+                             CONDITION_READY);
     if (pool->object.meta.deleted_us)
         return STR("it is being deleted");
     if (pool->spec.replicas.set)
@@ -144,7 +159,7 @@ static void collect_pools(struct control *c, struct provision *p)
         if (!control_manages(c, &pool->spec.template.spec.node_class_ref))
             continue;
         p->pools[count] =
-            (struct sched_pool){ .pool = pool, .not_ready = not_ready_words(pool, &p->arena) };
+            (struct sched_pool){ .pool = pool, .not_ready = not_ready_words(c, pool, &p->arena) };
         collect_types(c, p, &p->pools[count]);
         collect_cooldown(c, p, count++);
     }
