@@ -323,7 +323,9 @@ TEST(metrics_and_health_and_nothing_else_are_served_on_a_port_if_asked_for)
     char flags[64], script[512];
     uint16_t port = free_port();
     snprintf(flags, sizeof flags, "--metrics-port %u", port);
+    add_web(&rig);
     start_agent(&rig, flags);
+    WAIT_FOR(says(&rig, "pods", "web")); /* a listing has worked: it is healthy */
     snprintf(script, sizeof script,
              "get() { curl -s --noproxy '*' -w '%%{http_code}\\n' http://127.0.0.1:%u$1; }\n"
              "get /healthz\n"
@@ -351,7 +353,7 @@ TEST(pods_are_shown_as_a_table_wide_and_as_json)
     const char *id = add_web(&rig);
     fake_cri_sandbox(rig.fake, "uid-b", "empty", 0);
     start_agent(&rig, "");
-    WAIT_FOR(says(&rig, "pods", "Running"));
+    WAIT_FOR(says(&rig, "pods", "Running") && says(&rig, "pods", "empty"));
     AUTO_RESULT table = ask(&rig, "pods");
     EXPECT_EQ(table.code, 0);
     EXPECT_STR(buf_str(&table.err), "");

@@ -7,6 +7,8 @@
  * with the probes on a port of their own, and waits until it is ready. */
 #define FOLDER                                                                                      \
     "dir=$(mktemp -d); mkdir $dir/m; port=$((20000 + $$ % 12000));\n"                               \
+    "while grep -qs \":$(printf %04X $port) \" /proc/net/tcp /proc/net/tcp6; do"                    \
+    " port=$((20000 + (port + 1) % 12000)); done\n"                                                 \
     "cat >$dir/m/pool.yaml <<'END'\n"                                                               \
     "apiVersion: karpenter.kwok.sh/v1alpha1\n"                                                      \
     "kind: KWOKNodeClass\n"                                                                         \
@@ -177,10 +179,12 @@ TEST(on_a_terminal_a_table_is_drawn_over_itself_and_the_terminal_is_left_as_it_w
 {
     if (system("command -v script >/dev/null") != 0)
         SKIP("script is not installed");
-    AUTO_RESULT r = run("web 2\n"
-                        "script -qec \"timeout --foreground -s INT 4 $KARVE controller --embedded "
-                        "$dir/m --boot-delay 100ms --metrics-port 0 --health-probe-port 0\" "
-                        "/dev/null </dev/null\n");
+    AUTO_RESULT r = run(
+        "web 2\n"
+        "script -qec \"echo \\$\\$ >$dir/pid; exec $KARVE controller --embedded $dir/m --boot-delay "
+        "100ms --metrics-port 0 --health-probe-port 0\" /dev/null </dev/null >$dir/screen & pid=$!\n"
+        "wait_for '[ $(grep -c \"REGISTRATION HEALTHY\" $dir/screen) -ge 2 ]'\n"
+        "kill -INT $(cat $dir/pid); wait $pid; cat $dir/screen\n");
     struct str out = buf_str(&r.out);
     EXPECT_HAS(out, "karve controller");
     EXPECT_HAS(out, "NODEPOOL  NODES  CLAIMS  REGISTRATION HEALTHY");

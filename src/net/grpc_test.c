@@ -468,6 +468,7 @@ TEST(a_stream_has_a_deadline_like_any_call)
     AUTO(rig) rig = rig_new();
     struct err err = { 0 };
     struct str message;
+    EXPECT_EQ(rig_echo(rig, STR("the server is there")).kind, ERR_NONE);
     AUTO(grpc_call) call =
         grpc_start(rig->grpc, "/t/Keep", STR(""),
                    (struct grpc_call_options){ .stream = true, .timeout_ns = SOON.timeout_ns });

@@ -292,12 +292,12 @@ static void start_silence(void *ctx KV_UNUSED, const struct served_request *requ
     reply->stream = (struct served_stream){ .next = say_nothing };
 }
 
-/* Two silences are enough. */
+/* Two silences are enough, once there was something. */
 static bool hear_silence(void *ctx, int status KV_UNUSED, struct str piece)
 {
     struct heard *h = ctx;
     buf_add(&h->body, piece);
-    h->piece_count += piece.len == 0;
+    h->piece_count += piece.len == 0 && h->body.len > 0;
     return h->piece_count < 2;
 }
 

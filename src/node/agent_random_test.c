@@ -111,7 +111,8 @@ static void check(struct life *life)
     struct fake_cri *fake = life->rig.fake;
     for (uint32_t file = 0; file < FILES; file++) {
         uint32_t running_versions = 0;
-        for (uint32_t version = 1; version <= life->last_version; version++) {
+        /* The newest first: when one that runs has been found, those before it have ended already. */
+        for (uint32_t version = life->last_version; version > 0; version--) {
             char uid[32];
             uid_of(file, version, uid);
             uint32_t ones = fake_cri_containers(fake, uid, "one", RUNTIME_RUNNING);

@@ -353,7 +353,7 @@ TEST(a_pre_stop_hook_runs_before_the_stop)
 {
     static const char pod[] =
         "apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: uid-web}\n"
-        "spec: {hostNetwork: true, terminationGracePeriodSeconds: 5, containers: [{name: main, "
+        "spec: {hostNetwork: true, terminationGracePeriodSeconds: 600, containers: [{name: main, "
         "image: 'web:1', lifecycle: {preStop: {exec: {command: [/bye]}}}}]}\n";
     struct rig rig = { 0 };
     rig_open(&rig);
@@ -610,7 +610,7 @@ static void stop_while_hanging(enum cri_method method)
     WAIT_FOR(&rig, fake_cri_waiting(rig.fake) > 0);
     int64_t begun_ns = clock_mono_ns(clock_real());
     rig_agent_stop(&rig);
-    EXPECT_TRUE(clock_mono_ns(clock_real()) - begun_ns < (int64_t)20 * 1000000000);
+    EXPECT_TRUE(clock_mono_ns(clock_real()) - begun_ns < (int64_t)60 * 1000000000);
     rig_agent_start(&rig);
     rig_close(&rig);
 }

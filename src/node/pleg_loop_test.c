@@ -46,7 +46,7 @@ TEST(a_pod_that_hangs_costs_the_others_nothing)
     AUTO_STATUS failed = pod_cache_get(r->cache, STR("uid-stuck"));
     EXPECT_STR(failed->error, "inspection has not answered for 1s");
     EXPECT_EQ(failed->error_kind, ERR_UNAVAILABLE);
-    EXPECT_EQ(pleg_stats(r->pleg).relist_running_ns, 0);
+    UNTIL(pleg_stats(r->pleg).relist_running_ns == 0); /* its end comes after the time's */
     EXPECT_EQ(pleg_stats(r->pleg).inspecting, 1);
     EXPECT_Z(events(r), "");
     fake_cri_heal(r->fake);
@@ -229,7 +229,7 @@ TEST(a_request_brings_what_happened_before_it)
     fake_cri_exit(r->fake, w.main, 1);
     pleg_request(r->pleg, STR("uid-web"));
     expect_events(r, "Died web/main 1 Error");
-    EXPECT_EQ(pleg_stats(r->pleg).pod_relist_count, 1);
+    UNTIL(pleg_stats(r->pleg).pod_relist_count == 1); /* counted when it has ended */
     EXPECT_EQ(pleg_stats(r->pleg).relist_count, 1);
 }
 
@@ -265,7 +265,7 @@ TEST(requests_made_while_a_full_relist_lists_are_served_after_it)
     pleg_request(r->pleg, STR("uid-web"));
     fake_cri_heal(r->fake);
     expect_events(r, "Died web/main 1 Error");
-    EXPECT_EQ(pleg_stats(r->pleg).pod_relist_count, 1);
+    UNTIL(pleg_stats(r->pleg).pod_relist_count == 1); /* counted when it has ended */
 }
 
 TEST(a_full_relist_that_begins_later_answers_the_requests_before_it)
@@ -395,7 +395,7 @@ TEST(old_and_repeated_events_cost_a_look_and_change_nothing)
     const char *main = fake_cri_container(r->fake, sandbox, "main", 0);
     fake_cri_start(r->fake, main);
     UNTIL(same_z(cached(r, "uid-web"), "ready main=running"));
-    events(r);
+    expect_events(r, "Started web, Started web/main");
     uint64_t hints = pleg_stats(r->pleg).hint_count;
     fake_cri_event_send(r->fake, main, CRI__CONTAINER_EVENT_TYPE__EVENT_STOPPED);
     fake_cri_event_send(r->fake, main, CRI__CONTAINER_EVENT_TYPE__EVENT_DELETED);
@@ -416,6 +416,12 @@ TEST(a_flood_of_events_is_one_listing)
     }
     UNTIL(pleg_stats(r->pleg).hint_count >= 50 * 4);
     UNTIL(same_z(cached(r, "uid-49"), "ready main=running"));
+    /* No relist of one pod is left to be held: the second full one ends after one that answered them. */
+    for (int i = 0; i < 2; i++) {
+        uint64_t relists = pleg_stats(r->pleg).relist_count;
+        pleg_request_all(r->pleg);
+        UNTIL(pleg_stats(r->pleg).relist_count > relists);
+    }
     hold_loop(r);
     struct pleg_stats before = pleg_stats(r->pleg);
     fake_cri_events_replay(r->fake);

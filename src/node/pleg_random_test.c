@@ -330,6 +330,14 @@ static void expect_events_complete(struct world *w)
 
 /* --- the histories --- */
 
+/* Not while something is listed or inspected: however slow this machine is, nothing becomes late. */
+static void pass_if_idle(struct rig *r)
+{
+    struct pleg_stats stats = pleg_stats(r->pleg);
+    if (stats.relist_running_ns == 0 && stats.inspecting == 0)
+        pass(r, 100 * MS);
+}
+
 static void run_history(uint64_t seed, uint32_t steps, struct rig_options options)
 {
     printf("# seed %" PRIu64 "\n", seed); /* the runtime's history; threads have their own */
@@ -362,7 +370,7 @@ static void run_history(uint64_t seed, uint32_t steps, struct rig_options option
     fake_cri_heal(r->fake);
     UNTIL((pass(r, 100 * MS), cache_is_true(w)));
     uint64_t relists = pleg_stats(r->pleg).relist_count;
-    UNTIL((pass(r, 100 * MS), pleg_stats(r->pleg).relist_count >= relists + 2));
+    UNTIL((pass_if_idle(r), pleg_stats(r->pleg).relist_count >= relists + 2));
     EXPECT_TRUE(cache_is_true(w)); /* and it stays so */
     pleg_stop(r->pleg);
     atomic_store(&w->over, true);

@@ -29,6 +29,17 @@ until_true() {
     return 1
 }
 
+# A port that nobody has, and that was not found before: whose it is may not listen yet.
+found=
+find_port() { # NAME of the variable to set
+    while :; do
+        new=$("$kube" free-port)
+        case "$found " in *" $new "*) ;; *) break ;; esac
+    done
+    found="$found $new"
+    eval "$1=$new"
+}
+
 # --- kustomize ---
 
 for overlay in base overlays/kwok overlays/extender overlays/agent; do
@@ -80,7 +91,8 @@ else
     }
     leads() { curl -s "http://127.0.0.1:$1/metrics" | grep -q '^leader_election_master_status{.*} 1'; }
     ready() { [ "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$1/readyz")" = 200 ]; }
-    one=$("$kube" free-port) two=$("$kube" free-port) one_probes=$("$kube" free-port) two_probes=$("$kube" free-port)
+    one='' two='' one_probes='' two_probes=''
+    for name in one two one_probes two_probes; do find_port $name; done
     run_replica first "$one" "$one_probes"
     until_true "leads $one && ready $one_probes"
     good=$?
@@ -156,7 +168,8 @@ else
     k create token karve-extender -n karve --duration=1h >"$account/token"
     args=$(k get deployment karve-extender -n karve -o jsonpath='{.spec.template.spec.containers[0].args[*]}' |
         sed 's/--bind-address=[^ ]*/--bind-address=127.0.0.1/')
-    asked=$("$kube" free-port) metrics=$("$kube" free-port) probes=$("$kube" free-port)
+    asked='' metrics='' probes=''
+    for name in asked metrics probes; do find_port $name; done
     args="$args --port=$asked"
     run_replica extender "$metrics" "$probes"
     until_true "ready $probes"

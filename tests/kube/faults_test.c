@@ -10,12 +10,14 @@ static struct plane *small_plane(void)
     return plane_with(launches_plane);
 }
 
-static struct plane_access proxied(struct plane *p)
+static struct plane_access direct_access(struct plane *p)
 {
-    return plane_open(p, plane_proxied(p, "admin.kubeconfig"),
-                      (struct kube_options){ .timeout_ns = 2 * SECOND_NS,
-                                             .patience_ns = 30 * SECOND_NS,
-                                             .watch_idle_timeout_ns = 5 * SECOND_NS });
+    return plane_open(p, plane_path(p, "admin.kubeconfig"), (struct kube_options){ 0 });
+}
+
+static struct plane_access proxied(struct plane *p, struct kube_options base)
+{
+    return plane_open(p, plane_proxied(p, "admin.kubeconfig"), base);
 }
 
 static uint64_t version_now(const struct store *store)
@@ -100,9 +102,8 @@ TEST(a_test_finds_nothing_of_the_ones_before_it)
 TEST(a_watch_whose_connection_is_cut_says_so_and_another_goes_on_from_its_version)
 {
     struct plane *p = small_plane();
-    AUTO_PLANE_ACCESS direct =
-        plane_open(p, plane_path(p, "admin.kubeconfig"), (struct kube_options){ 0 });
-    AUTO_PLANE_ACCESS far = proxied(p);
+    AUTO_PLANE_ACCESS direct = direct_access(p);
+    AUTO_PLANE_ACCESS far = proxied(p, (struct kube_options){ 0 });
     char name[64];
     uint64_t version = version_now(far.store);
     struct watch *watch = watch_nodes(far.store, version);
@@ -123,10 +124,13 @@ TEST(a_watch_whose_connection_is_cut_says_so_and_another_goes_on_from_its_versio
 TEST(a_watch_on_which_nothing_comes_any_more_ends)
 {
     struct plane *p = small_plane();
-    AUTO_PLANE_ACCESS far = proxied(p);
+    AUTO_PLANE_ACCESS direct = direct_access(p);
+    AUTO_PLANE_ACCESS far =
+        proxied(p, (struct kube_options){ .watch_idle_timeout_ns = 10 * SECOND_NS });
     char name[64];
-    struct watch *watch = watch_nodes(far.store, version_now(far.store));
-    make_node(far.store, "a");
+    uint64_t version = version_now(direct.store);
+    make_node(direct.store, "a"); /* before: the watch waits for nothing but the server */
+    struct watch *watch = watch_nodes(far.store, version);
     EXPECT_EQ(next_of(p, watch, name, sizeof name), -1);
     proxy_set(p->proxy, (struct proxy_faults){ .stall = true });
     EXPECT_EQ(next_of(p, watch, name, sizeof name), ERR_UNAVAILABLE);
@@ -136,22 +140,23 @@ TEST(a_watch_on_which_nothing_comes_any_more_ends)
 TEST(a_server_that_cannot_be_reached_is_unavailable_and_reads_wait_for_it_to_come_back)
 {
     struct plane *p = small_plane();
+    AUTO_PLANE_ACCESS direct = direct_access(p);
     AUTO_PLANE_ACCESS far =
-        plane_open(p, plane_proxied(p, "admin.kubeconfig"),
-                   (struct kube_options){ .timeout_ns = 2 * SECOND_NS, .patience_ns = SECOND_NS });
+        proxied(p, (struct kube_options){ .timeout_ns = 2 * SECOND_NS, .patience_ns = SECOND_NS });
     struct err err;
-    make_node(far.store, "a");
+    make_node(direct.store, "a");
+    PLANE_WAIT(p, store_get(far.store, at(&node_kind, "a"), NULL, &err) == 0);
     proxy_set(p->proxy, (struct proxy_faults){ .refuse = true });
     proxy_cut(p->proxy);
     EXPECT_ERR(store_get(far.store, at(&node_kind, "a"), NULL, &err), err, ERR_UNAVAILABLE);
     proxy_set(p->proxy, (struct proxy_faults){ 0 });
-    PLANE_WAIT(p, is_there(far.store, &node_kind, "a"));
+    PLANE_WAIT(p, store_get(far.store, at(&node_kind, "a"), NULL, &err) == 0);
 }
 
 TEST(a_slow_network_only_takes_longer)
 {
     struct plane *p = small_plane();
-    AUTO_PLANE_ACCESS far = proxied(p);
+    AUTO_PLANE_ACCESS far = proxied(p, (struct kube_options){ 0 });
     proxy_set(p->proxy, (struct proxy_faults){ .delay_ns = SECOND_NS / 20 });
     make_node(far.store, "a");
     EXPECT_TRUE(is_there(far.store, &node_kind, "a"));
@@ -161,9 +166,8 @@ TEST(a_slow_network_only_takes_longer)
 TEST(connections_cut_at_random_lose_no_write_that_was_answered)
 {
     struct plane *p = small_plane();
-    AUTO_PLANE_ACCESS direct =
-        plane_open(p, plane_path(p, "admin.kubeconfig"), (struct kube_options){ 0 });
-    AUTO_PLANE_ACCESS far = proxied(p);
+    AUTO_PLANE_ACCESS direct = direct_access(p);
+    AUTO_PLANE_ACCESS far = proxied(p, (struct kube_options){ 0 });
     unsigned lost = 0;
     proxy_set(p->proxy, (struct proxy_faults){ .cut_one_in = 12 });
     for (unsigned i = 0; i < 60; i++) {
@@ -186,8 +190,7 @@ TEST(connections_cut_at_random_lose_no_write_that_was_answered)
 TEST(a_killed_server_comes_back_and_the_watch_goes_on)
 {
     struct plane *p = small_plane();
-    AUTO_PLANE_ACCESS access =
-        plane_open(p, plane_path(p, "admin.kubeconfig"), (struct kube_options){ 0 });
+    AUTO_PLANE_ACCESS access = direct_access(p);
     char name[64];
     make_node(access.store, "a");
     uint64_t version = version_now(access.store);
@@ -220,8 +223,7 @@ static bool is_gone(struct plane *p, const struct store *store, uint64_t version
 TEST(a_version_from_before_a_compaction_is_gone)
 {
     struct plane *p = small_plane();
-    AUTO_PLANE_ACCESS access =
-        plane_open(p, plane_path(p, "admin.kubeconfig"), (struct kube_options){ 0 });
+    AUTO_PLANE_ACCESS access = direct_access(p);
     uint64_t version = version_now(access.store);
     for (unsigned i = 0; i < 5; i++) {
         char name[16];
@@ -241,11 +243,13 @@ TEST(a_version_from_before_a_compaction_is_gone)
 TEST(a_frozen_server_is_waited_for_no_longer_than_told)
 {
     struct plane *p = small_plane();
+    AUTO_PLANE_ACCESS patient = direct_access(p);
     AUTO_PLANE_ACCESS access =
         plane_open(p, plane_path(p, "admin.kubeconfig"),
                    (struct kube_options){ .timeout_ns = SECOND_NS, .patience_ns = SECOND_NS });
     struct err err;
-    make_node(access.store, "a");
+    make_node(patient.store, "a");
+    PLANE_WAIT(p, store_get(access.store, at(&node_kind, "a"), NULL, &err) == 0);
     plane_freeze(p, "kube-apiserver");
     EXPECT_ERR(store_get(access.store, at(&node_kind, "a"), NULL, &err), err, ERR_UNAVAILABLE);
     plane_thaw(p, "kube-apiserver");

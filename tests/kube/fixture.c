@@ -303,6 +303,10 @@ void plane_crds(struct plane *p)
         return;
     plane_must(p, "$KARVE crds >$DIR/crds.yaml && kubectl apply -f $DIR/crds.yaml && "
                   "kubectl wait --for=condition=Established --timeout=60s -f $DIR/crds.yaml");
+    /* What is established is listed among what the server has a moment later. */
+    PLANE_WAIT(p, plane_sh(p, NULL,
+                           "kubectl get nodepools,nodeclaims,nodeoverlays,kwoknodeclasses,"
+                           "ec2nodeclasses") == 0);
     has_crds = true;
 }
 

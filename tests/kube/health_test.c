@@ -58,11 +58,11 @@ TEST(a_pod_that_fits_nowhere_is_told_why_until_it_has_a_place)
     life_pool(p, "name: web", "limits: {cpu: '0'}", "");
     life_controller(p, NULL);
     life_deployment(p, "web", 1, "", "terminationGracePeriodSeconds: 0");
-    const char *condition = "pod -l app=web -o 'jsonpath={.items[0].status.conditions[?(@.type=="
+    const char *condition = "pod -l app=web -o 'jsonpath={.items[*].status.conditions[?(@.type=="
                             "\"karve.io/NodePlanned\")].%s}'";
     PLANE_WAIT(p, str_eqz(life_get(p, condition, "status"), "False"));
     EXPECT_HAS(life_get(p, condition, "message"), "limits");
-    EXPECT_TRUE(life_count(p, "events --field-selector reason=FailedScheduling") > 0);
+    PLANE_WAIT(p, life_count(p, "events --field-selector reason=FailedScheduling") > 0);
 
     plane_must(p, "kubectl patch nodepool web --type=merge -p '{\"spec\":{\"limits\":null}}'");
     PLANE_WAIT(p, life_running("web") == 1);

@@ -102,7 +102,9 @@ static struct plane *start_plane(void)
         write_config(port);
         snprintf(option, sizeof option, "--scheduler-config=%s", config_path);
         extender_port = port;
-        metrics_port = free_port();
+        do
+            metrics_port = free_port();
+        while (metrics_port == port); /* nobody listens on that one yet */
     }
     return plane_with(options);
 }

@@ -158,7 +158,7 @@ unsigned launches_listed(struct launches *l)
 unsigned launches_wait(struct launches *l, unsigned more_than)
 {
     unsigned count = 0;
-    PLANE_WAIT(l->plane, (count = launches_count(l)) > more_than);
+    PLANE_WAIT_S(l->plane, LAUNCHES_LIMIT_S, (count = launches_count(l)) > more_than);
     return count;
 }
 
@@ -198,7 +198,7 @@ static void wait_for_all(struct launches *l, unsigned count)
 {
     struct object_list claims = { 0 }, nodes = { 0 };
     struct err err;
-    PLANE_WAIT_S(l->plane, 2 * PLANE_LIMIT_S, all_launched(l, count));
+    PLANE_WAIT_S(l->plane, LAUNCHES_LIMIT_S, all_launched(l, count));
     EXPECT_OK(store_list(l->admin.store, &nodeclaim_kind, NULL, &claims, &err), err);
     EXPECT_OK(store_list(l->admin.store, &node_kind, NULL, &nodes, &err), err);
     EXPECT_EQ(claims.count, count);

@@ -27,6 +27,7 @@ struct launches *launches_new(void);
 void launches_free(struct launches *l); /* NULL is fine */
 KV_AUTO_TYPE(launches, launches_free)
 #define LAUNCHES_GROUP "karve-replicas"
+#define LAUNCHES_LIMIT_S 300            /* for hundreds of nodes, whatever fails meanwhile */
 void launches_pool(struct launches *l); /* that NodePool again, if it went */
 
 /* Pods "pod-FROM" and so on, that the scheduler could place nowhere. */

@@ -12,7 +12,7 @@
 #include "store/informer.h"
 
 #define LIFE_USER "karve-controller"
-#define LIFE_LIMIT_S 400           /* for what a thousand pods or a hundred nodes do */
+#define LIFE_LIMIT_S 600           /* for what a thousand pods or a hundred nodes do */
 #define LIFE_READER "karve-reader" /* who may read what that one may, and write nothing */
 
 /* The plane, emptied, with our CRDs, roles and a KWOKNodeClass "default"; kubelets run. */

@@ -180,6 +180,12 @@ static struct str pod_log(struct node *n, struct str pod, struct str uid, int at
                                   .p);
 }
 
+static bool log_has(struct node *n, struct str pod, struct str uid, int attempt, const char *words)
+{
+    struct str log = pod_log(n, pod, uid, attempt);
+    return log.len > 0 && memmem(log.p, log.len, words, strlen(words)) != NULL;
+}
+
 /* Of the pod's service account, and bound to the pod: as the API server itself sees it. */
 static void expect_good_token(struct node *n, struct str pod, struct str uid)
 {
@@ -243,8 +249,8 @@ TEST(a_pod_that_the_scheduler_binds_runs_is_restarted_and_goes)
     const struct listed *first = runtime_main(&n, uid);
     EXPECT_STR(shown(&n, pod, "{.status.containerStatuses[0].containerID}"),
                arena_strf(&n.p->arena, "containerd://%.*s", STR_ARG(first->id)).p);
+    WITHIN_LIMIT(n.f, log_has(&n, name, uid, 0, " stdout F good morning\n"));
     EXPECT_HAS(pod_log(&n, name, uid, 0), " stdout F who=world password=pssst\n");
-    EXPECT_HAS(pod_log(&n, name, uid, 0), " stdout F good morning\n");
     EXPECT_TRUE(file_exists(arena_strf(&n.p->arena, "%s/links/%.*s_default_main-%.*s.log", n.f->dir,
                                        STR_ARG(name), STR_ARG(first->id))
                                 .p));
@@ -258,7 +264,7 @@ TEST(a_pod_that_the_scheduler_binds_runs_is_restarted_and_goes)
                      "{.status.containerStatuses[0].lastState.terminated.exitCode} "
                      "{.status.containerStatuses[0].lastState.terminated.reason}"),
                "3 Error");
-    EXPECT_HAS(pod_log(&n, name, uid, 1), " stdout F who=world password=pssst\n");
+    WITHIN_LIMIT(n.f, log_has(&n, name, uid, 1, " stdout F who=world password=pssst\n"));
 
     struct str volumes = arena_strf(&n.p->arena, "%s/agent/pods/%.*s", n.f->dir, STR_ARG(uid));
     EXPECT_TRUE(file_exists(volumes.p));
@@ -332,6 +338,15 @@ TEST(a_static_pod_has_a_mirror_that_cannot_end_it)
 
 /* --- drain --- */
 
+/* Does `kubectl drain` give up, and say that it is for a budget? It may have been too slow to be told. */
+static bool drain_is_blocked(struct node *n)
+{
+    AUTO_BUF said = { 0 };
+    EXPECT_TRUE(plane_sh(n->p, &said, "kubectl drain " NODE_NAME " --timeout=4s") != 0);
+    return said.len > 0 && memmem(said.p, said.len, "violate the pod's disruption budget",
+                                  strlen("violate the pod's disruption budget")) != NULL;
+}
+
 TEST(a_drained_node_keeps_what_a_budget_protects_and_then_is_empty)
 {
     struct node n = node_joins();
@@ -344,11 +359,9 @@ TEST(a_drained_node_keeps_what_a_budget_protects_and_then_is_empty)
     WITHIN_LIMIT(n.f, ready_pods(&n, "web", 2));
     WITHIN_LIMIT(n.f, shows(&n, "pdb/web", "{.status.disruptionsAllowed}", "1"));
 
-    AUTO_BUF said = { 0 };
-    EXPECT_TRUE(plane_sh(n.p, &said, "kubectl drain " NODE_NAME " --timeout=4s") != 0);
-    EXPECT_HAS(buf_str(&said), "violate the pod's disruption budget");
+    WITHIN_LIMIT(n.f, drain_is_blocked(&n));
     WITHIN_LIMIT(n.f, fixture_list(n.f)->pod_count == 1); /* its successor waits for another node */
-    EXPECT_TRUE(ready_pods(&n, "web", 1));
+    WITHIN_LIMIT(n.f, ready_pods(&n, "web", 1));
 
     plane_must(n.p, "kubectl delete pdb web && kubectl drain " NODE_NAME " --timeout=60s");
     WITHIN_LIMIT(n.f, fixture_list(n.f)->pod_count == 0);
@@ -384,5 +397,5 @@ TEST(pods_run_on_while_the_api_server_is_away)
     EXPECT_STR(shown(&n, crashes, "{.status.containerStatuses[0].lastState.terminated.exitCode}"),
                "137");
     EXPECT_STR(in_runtime(&n, "web"), before.p);
-    EXPECT_TRUE(is_open(&n));
+    WITHIN_LIMIT(n.f, is_open(&n)); /* on a slow day it was given up meanwhile */
 }

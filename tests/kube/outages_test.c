@@ -121,6 +121,7 @@ TEST(definitions_that_come_after_the_controller_are_waited_for)
     plane_must(p, "kubectl apply -f $DIR/crds.yaml && kubectl delete --wait crd "
                   "ec2nodeclasses.karpenter.k8s.aws nodeoverlays.karpenter.sh && "
                   "kubectl wait --for=condition=Established --timeout=60s crd --all");
+    PLANE_WAIT(p, plane_sh(p, NULL, "kubectl get nodepools,kwoknodeclasses") == 0);
     launches_pool(l);
     PLANE_WAIT(p, replica_said(p, &r, ACTING));
     launches_want(l, 0, 3);

@@ -27,7 +27,6 @@
 #include "net/http.h"
 #include "store/informer.h"
 
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -55,16 +54,12 @@ static double seconds_since(int64_t start_ns)
 
 /* --- the controller --- */
 
-static uint16_t free_port(void)
+/* One that no connection is given by itself: the controller is started again and again on it. */
+static uint16_t free_port(struct plane *p)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t len = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    EXPECT_EQ(bind(fd, (struct sockaddr *)&address, len), 0);
-    EXPECT_EQ(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    close(fd);
-    return ntohs(address.sin_port);
+    int64_t port = 0;
+    EXPECT_TRUE(str_to_i64(plane_must(p, "tests/kube/kube.sh free-port"), &port));
+    return (uint16_t)port;
 }
 
 static bool is_ready(struct scale *s)
@@ -497,7 +492,8 @@ static void begin(struct scale *s)
         NULL,
     };
     struct err err;
-    *s = (struct scale){ .plane = plane_with(options), .port = free_port() };
+    *s = (struct scale){ .plane = plane_with(options) };
+    s->port = free_port(s->plane);
     plane_crds(s->plane);
     plane_apply(s->plane, "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\n"
                           "metadata: {name: default}\nspec: {}\n");

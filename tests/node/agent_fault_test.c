@@ -41,7 +41,7 @@ TEST(a_container_killed_from_outside_is_started_again)
     struct node_fixture *f = node_fixture();
     agent_runs_pods(f);
     counting_pod(f, "shot");
-    WITHIN_LIMIT(f, pod_says(f, "shot", READY, "True"));
+    WITHIN_LIMIT(f, pod_says(f, "shot", READY, "True") && starts(f, "shot") == 1);
     struct str sandbox = newest_id(f, "shot", NULL);
     fixture_kill(f, newest_id(f, "shot", "main"), SIGKILL);
     WITHIN_LIMIT(f, container_says(f, "shot", "main", "restartCount", "1") &&
@@ -56,7 +56,7 @@ TEST(a_sandbox_killed_from_outside_is_replaced_with_all_its_containers)
     struct node_fixture *f = node_fixture();
     agent_runs_pods(f);
     counting_pod(f, "bare");
-    WITHIN_LIMIT(f, pod_says(f, "bare", READY, "True"));
+    WITHIN_LIMIT(f, pod_says(f, "bare", READY, "True") && starts(f, "bare") == 1);
     struct str old = newest_id(f, "bare", NULL), container = newest_id(f, "bare", "main");
     fixture_kill(f, old, SIGKILL);
     WITHIN_LIMIT(f, count_in(f, "bare", NULL, RUNTIME_RUNNING) == 1 &&
@@ -74,7 +74,7 @@ TEST(containers_go_on_when_containerd_crashes_and_the_agent_finds_it_again)
     struct node_fixture *f = node_fixture();
     agent_runs_pods(f);
     counting_pod(f, "calm");
-    WITHIN_LIMIT(f, pod_says(f, "calm", READY, "True"));
+    WITHIN_LIMIT(f, pod_says(f, "calm", READY, "True") && starts(f, "calm") == 1);
     struct str id = newest_id(f, "calm", "main");
     pid_t pid = fixture_pid(f, id);
 
@@ -254,7 +254,7 @@ TEST(an_agent_whose_runtime_is_away_for_long_is_not_healthy_until_it_is_back)
     struct node_fixture *f = node_fixture();
     agent_runs_pods(f);
     counting_pod(f, "patient");
-    WITHIN_LIMIT(f, pod_says(f, "patient", READY, "True"));
+    WITHIN_LIMIT(f, pod_says(f, "patient", READY, "True") && starts(f, "patient") == 1);
     EXPECT_TRUE(healthy(f));
     fixture_containerd_kill9(f);
     WITHIN_LIMIT(f, unhealthy_because(f, "the runtime has not told its status for"));

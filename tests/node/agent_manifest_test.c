@@ -130,7 +130,7 @@ TEST(a_manifest_put_back_while_its_pod_ends_runs_again)
     struct node_fixture *f = node_fixture();
     agent_runs_pods(f);
     static_pod(f, "back",
-               "terminationGracePeriodSeconds: 2, containers: [{name: main, "
+               "terminationGracePeriodSeconds: 3600, containers: [{name: main, "
                "image: 'karve.test/tools:1', command: [tools, stubborn]}]");
     WITHIN_LIMIT(f, pod_says(f, "back", READY, "True"));
     struct str first = newest_id(f, "back", "main");
@@ -138,6 +138,11 @@ TEST(a_manifest_put_back_while_its_pod_ends_runs_again)
     static_pod_remove(f, "back");
     WITHIN_LIMIT(f, pod_says(f, "back", "worker.state", "Terminating"));
     fixture_manifest(f, "back", text.p);
+    worded_pod(f, "after", "word"); /* read with it, or after it */
+    WITHIN_LIMIT(f, words(f, "after").len > 0);
+    EXPECT_STR(pod_value(f, "back", "worker.state"), "Terminating");
+    EXPECT_TRUE(str_eq(newest_id(f, "back", "main"), first));
+    fixture_kill(f, first, SIGKILL);
     WITHIN_LIMIT(f, pod_says(f, "back", "worker.state", "Syncing") &&
                         pod_says(f, "back", READY, "True"));
     EXPECT_FALSE(str_eq(newest_id(f, "back", "main"), first));

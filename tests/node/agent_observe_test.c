@@ -128,7 +128,8 @@ static struct str agent_state(struct node_fixture *f)
     EXPECT_OK(json_read(buf_str(&body), &doc, &err), err);
     json_each_item(json_get(doc.root, STR("pods")), pod) {
         struct str uid = json_str(json_get(pod, STR("uid")));
-        EXPECT_TRUE(!json_get(pod, STR("error")));
+        if (json_get(pod, STR("error"))) /* for the moment; it looks again */
+            add_line(&text, uid, "error", STR(""), "");
         json_each_item(json_get(pod, STR("sandboxes")), sandbox)
             add_line(&text, uid, "sandbox", json_str(json_get(sandbox, STR("id"))),
                      json_bool(json_get(sandbox, STR("ready"))) ? "ready" : "not ready");
@@ -234,7 +235,8 @@ static void take_event(struct str_table *all, struct str line, int64_t *last_num
 
 enum { WAVES = 5, WAVE_PODS = 10, POD_CONTAINERS = 4 };
 
-enum fate { GOES_SOON = 1, ENDS, STAYS }; /* of a container; all are removed in the end */
+/* Of a container or sandbox; all are removed in the end. */
+enum fate { GOES_SOON = 1, ENDS, STAYS };
 
 static void *fate_value(enum fate fate)
 {
@@ -249,8 +251,15 @@ struct wave {
     struct {
         struct str id;
         enum fate fate;
-    } made[WAVE_PODS * POD_CONTAINERS];
+    } made[WAVE_PODS * (POD_CONTAINERS + 1)]; /* of each pod its containers and its sandbox */
+    uint32_t made_count;
 };
+
+static void note_made(struct wave *w, struct str id, enum fate fate)
+{
+    w->made[w->made_count].id = id;
+    w->made[w->made_count++].fate = fate;
+}
 
 /* Ten pods of four containers; of each pod one container stays, two end by themselves, one is killed. Half of
  * the pods are gone again at once. A call that fails ends the process, since this is no test's thread. */
@@ -264,14 +273,15 @@ static void *churn_wave(void *arg)
         const char *uid = arena_strf(&f->arena, "churn-%u-%u", w->number, i).p;
         struct str sandbox =
             fixture_run_sandbox(f, (struct fixture_pod){ .uid = uid, .host_network = true });
+        note_made(w, sandbox, i % 2 == 0 ? GOES_SOON : STAYS);
         for (uint32_t j = 0; j < POD_CONTAINERS; j++) {
-            struct str id = fixture_run(
+            struct str id = fixture_create(
                 f, sandbox,
                 (struct fixture_container){ .maybe_name = arena_strf(&f->arena, "c%u", j).p,
                                             .command = commands[j] });
-            w->made[i * POD_CONTAINERS + j].id = id;
-            w->made[i * POD_CONTAINERS + j].fate = i % 2 == 0 ? GOES_SOON : j == 0 ? STAYS : ENDS;
-            if (j == 3)
+            bool runs = fixture_try_start(f, id);
+            note_made(w, id, i % 2 == 0 ? GOES_SOON : j == 0 && runs ? STAYS : ENDS);
+            if (j == 3 && runs)
                 fixture_kill(f, id, SIGKILL);
         }
         if (i % 2 == 0) {
@@ -299,18 +309,20 @@ TEST(of_two_hundred_containers_that_come_and_go_none_is_missed)
     }
     for (uint32_t i = 0; i < WAVES; i++) {
         pthread_join(waves[i].thread, NULL);
-        for (size_t j = 0; j < KV_COUNT_OF(waves[i].made); j++)
+        for (uint32_t j = 0; j < waves[i].made_count; j++)
             str_table_put(&made, waves[i].made[j].id, fate_value(waves[i].made[j].fate));
     }
-    EXPECT_EQ(made.live_count, 200);
+    EXPECT_EQ(made.live_count, 200 + WAVES * WAVE_PODS);
     WITHIN_LIMIT(f, str_eq(agent_state(f), runtime_state(f)));
 
     fixture_remove_all(f);
     WITHIN_LIMIT(f, str_eqz(agent_state(f), ""));
-    /* The cache comes before the events: the last may still be on its way. */
-    linger(500);
+    /* The cache comes before the events: the last are there when one of what came after them is. */
+    fixture_run_sandbox(f, (struct fixture_pod){ .uid = "uid-after", .host_network = true });
+    WITHIN_LIMIT(f, stream_has(f, &stream, "uid-after"));
     int64_t last_number = 0;
-    for (struct str line, rest = stream_text(f, &stream); str_cut(rest, '\n', &line, &rest);)
+    for (struct str line, rest = stream_text(f, &stream);
+         str_cut(rest, '\n', &line, &rest) && !memmem(line.p, line.len, "uid-after", 9);)
         take_event(&told, line, &last_number);
 
     /* Each was told of in order, once; only one that came and went between two looks may be missing. Of
@@ -329,8 +341,7 @@ TEST(of_two_hundred_containers_that_come_and_go_none_is_missed)
         EXPECT_EQ(t->removed, 1);
     }
     printf("# %u of %u were never seen\n", unseen, made.live_count);
-    EXPECT_EQ(told.live_count,
-              made.live_count - unseen + WAVES * WAVE_PODS); /* and the sandboxes */
+    EXPECT_EQ(told.live_count, made.live_count - unseen);
     str_table_each(&told, slot)
         free(slot->value);
     str_table_done(&told);

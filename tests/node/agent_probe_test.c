@@ -5,7 +5,7 @@
 
 #define MAIN "status.containerStatuses[main]."
 #define READY "status.conditions[Ready].status"
-#define QUICK "periodSeconds: 1, failureThreshold: 1"
+#define QUICK "periodSeconds: 1, timeoutSeconds: 60, failureThreshold: 1"
 
 static void touch(struct node_fixture *f, const char *name, bool there)
 {
@@ -79,10 +79,13 @@ TEST(a_container_that_fails_its_liveness_probe_is_killed_and_started_again)
                    flags_volume(f), cases[i].probe);
     static_pod(f, "well",
                "%s, containers: [" SERVER("main", "8080",
+                                          "startupProbe: {periodSeconds: 1, failureThreshold: "
+                                          "1000, tcpSocket: {port: 8080}}, "
                                           "livenessProbe: {" QUICK
                                           ", tcpSocket: {port: 8080}}, " FLAGS) "]",
                flags_volume(f));
     WITHIN_LIMIT(f, pod_says(f, "live-exec", READY, "True"));
+    WITHIN_LIMIT(f, pod_says(f, "well", READY, "True"));
     touch(f, "sick", true);
     for (size_t i = 0; i < KV_COUNT_OF(cases); i++) {
         WITHIN_LIMIT(f, pod_number(f, cases[i].name, MAIN "restartCount") >= 1);

@@ -1,6 +1,7 @@
 /* Our CRI client, the PLEG and the pod cache against a real containerd. */
 #include "node/fixture.h"
 
+#include "base/file.h"
 #include "node/pleg.h"
 
 #include <signal.h>
@@ -57,6 +58,21 @@ TEST(runtime_and_network_are_ready)
     EXPECT_EQ(ready, 2);
 }
 
+/* Has the container's program come so far? Before, SIGTERM is lost on the first process of a namespace. */
+static bool tools_catch_sigterm(struct node_fixture *f, struct str id)
+{
+    char path[32], name[32] = "";
+    unsigned long long caught = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)fixture_pid(f, id));
+    AUTO_BUF text = { 0 };
+    struct err err;
+    EXPECT_OK(file_read(path, 65536, &text, &err), err);
+    const char *line = strstr(text.p, "\nSigCgt:");
+    EXPECT_TRUE(line && sscanf(line, "\nSigCgt: %llx", &caught) == 1);
+    EXPECT_EQ(sscanf(text.p, "Name: %31s", name), 1);
+    return strcmp(name, "tools") == 0 && (caught & 1ULL << (SIGTERM - 1));
+}
+
 TEST(a_pod_is_listed_and_inspected_from_its_start_to_its_removal)
 {
     struct node_fixture *f = node_fixture();
@@ -93,6 +109,7 @@ TEST(a_pod_is_listed_and_inspected_from_its_start_to_its_removal)
     EXPECT_EQ(main->finished_ns, 0);
     EXPECT_HAS(main->log_path, "/logs/life-1/main_3.log");
 
+    WITHIN_LIMIT(f, tools_catch_sigterm(f, id));
     fixture_stop(f, id, 30);
     AUTO_STATUS stopped = NULL;
     EXPECT_OK(cri_inspect_now(f->cri, STR("life-1"), &stopped, &err), err);

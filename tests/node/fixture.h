@@ -72,6 +72,9 @@ struct fixture_container {
 struct str fixture_create(struct node_fixture *f, struct str sandbox_id,
                           struct fixture_container container); /* its id */
 void fixture_start(struct node_fixture *f, struct str container_id);
+/* False: it could not; a comment says why, and the container has ended. A shim is given 100 ms to take a
+ * connection, which on a busy machine is little ("dial unix ...: no such file" was seen). */
+bool fixture_try_start(struct node_fixture *f, struct str container_id);
 struct str fixture_run(struct node_fixture *f, struct str sandbox_id,
                        struct fixture_container container); /* created and started; its id */
 void fixture_stop(struct node_fixture *f, struct str container_id, int64_t grace_s);
