@@ -1,30 +1,81 @@
 #!/bin/sh
 # Run the tests of a build folder: scripts/test.sh BUILD [meson test arguments]. Closes with one
 # line that counts single tests (not programs): "N passed, N failed".
+#
+# With KARVE_TRY_AGAIN=1 (CI sets it: real schedulers, runtimes and registries run beside each other on
+# two cores there) up to three programs that failed are run once more, one after the other, and the
+# second run counts; it is said which. What a sanitizer found is not tried again.
 set -u
 
 build=$1
 shift
-log=$build/meson-logs/testlog.txt
-rm -f "$log"
+logs=$build/meson-logs
+rm -f "$logs/testlog.txt" "$logs/again.txt"
 meson test -C "$build" --no-rebuild --print-errorlogs --quiet "$@"
 status=$?
 
-# A program that speaks TAP counts by its lines; one that does not is a single test.
-awk '
+# The programs of a log that failed: "NAME" or, when it is not to be tried again, "!NAME".
+failed_programs() {
+    awk '
+        function close_program() {
+            if (name != "" && result !~ /exit status 0/) print (found ? "!" : "") name
+        }
+        /^=+ [0-9]+\/[0-9]+ =+$/ { close_program(); name = ""; result = ""; found = 0 }
+        name == "" && /^test:/ { name = $NF }
+        result == "" && /^result:/ { result = $0 }
+        /ERROR: AddressSanitizer|WARNING: ThreadSanitizer|runtime error:/ { found = 1 }
+        END { close_program() }
+    ' "$1"
+}
+
+again=
+if [ "$status" -ne 0 ] && [ "${KARVE_TRY_AGAIN:-}" = 1 ]; then
+    again=$(failed_programs "$logs/testlog.txt")
+    case $again in
+    *!*) again= ;;
+    esac
+    [ "$(echo "$again" | wc -w)" -le 3 ] || again=
+fi
+if [ -n "$again" ]; then
+    # shellcheck disable=SC2086 # a word for each
+    meson test -C "$build" --no-rebuild --print-errorlogs --quiet --logbase again --num-processes 1 $again
+    status=$?
+    still=$(failed_programs "$logs/again.txt")
+    for name in $again; do
+        case " $(echo $still | tr -d '!') " in
+        *" $name "*) echo "tried again: $name failed again" ;;
+        *) echo "tried again: $name passed by itself; something in it depends on the load" ;;
+        esac
+    done
+fi
+
+# A program that speaks TAP counts by its lines; one that does not is a single test. The first log
+# does not count for what was tried again.
+awk -v again=" $(echo $again) " '
     function close_program() {
-        if (program == "")
+        if (name == "")
+            return
+        if (first_log && index(again, " " name " "))
             return
         if (tap_lines == 0) {
-            if (result ~ /exit status 0/) passed++; else failed++
+            if (result ~ /exit status 0/) tap_passed++; else tap_failed++
         } else if (result !~ /exit status 0/ && tap_failed == 0)
-            failed++ # crashed after its last line
+            tap_failed++ # crashed after its last line
+        passed += tap_passed - tap_skipped # the line of a skipped one says "ok"
+        failed += tap_failed
+        skipped += tap_skipped
     }
-    /^=+ [0-9]+\/[0-9]+ =+$/ { close_program(); program = $0; tap_lines = 0; tap_failed = 0; result = "" }
-    /^result:/ { result = $0 }
-    /^# SKIP / { skipped++; passed-- } # its own line says "ok"
-    /^ok [0-9]/ { tap_lines++; passed++ }
-    /^not ok [0-9]/ { tap_lines++; tap_failed++; failed++ }
+    FNR == 1 { close_program(); name = ""; first_log = NR == 1 }
+    /^=+ [0-9]+\/[0-9]+ =+$/ {
+        close_program()
+        name = result = ""
+        tap_lines = tap_passed = tap_failed = tap_skipped = 0
+    }
+    name == "" && /^test:/ { name = $NF }
+    result == "" && /^result:/ { result = $0 }
+    /^# SKIP / { tap_skipped++ }
+    /^ok [0-9]/ { tap_lines++; tap_passed++ }
+    /^not ok [0-9]/ { tap_lines++; tap_failed++ }
     END {
         close_program()
         printf "%d passed, %d failed", passed, failed
@@ -32,5 +83,5 @@ awk '
         printf "\n"
         exit failed > 0 || passed == 0
     }
-' "$log" || status=1
+' "$logs/testlog.txt" ${again:+"$logs/again.txt"} || status=1
 exit $status
