@@ -387,21 +387,21 @@ const struct command agent_command = {
     .summary = "run the node agent: what runs on this node, and static pods",
     .args = "",
     .about =
-        "Keeps the status of every pod that the container runtime knows in a cache, current by a "
-        "relist every second and by the runtime's own events in between, and tells what changed. "
-        "`karve pods` and `karve events` show it, and so does any HTTP client on the socket: /pods, "
-        "/pods/UID (with ?newerThan=TIME it waits for news), /events (with ?since=NUMBER also what "
+        "Keeps the status of every pod that the container runtime knows in a cache, current by a\n"
+        "relist every second and by the runtime's own events in between, and tells what changed.\n"
+        "`karve pods` and `karve events` show it, and so does any HTTP client on the socket: /pods,\n"
+        "/pods/UID (with ?newerThan=TIME it waits for news), /events (with ?since=NUMBER also what\n"
         "happened after that event, as far as it is kept), /metrics, /healthz.\n"
         "\n"
-        "By default it only observes: it never changes anything, and is safe beside a kubelet. With "
-        "--run-pods it runs the pods of --manifests itself: sandboxes, init containers, sidecars, "
-        "restarts with back-off, probes, hooks, termination. Pods that another agent runs on the same "
-        "runtime are left alone. When the agent ends, pods go on running; when it comes back, it takes "
-        "them up again.\n"
+        "By default it only observes: it never changes anything, and is safe beside a kubelet. With\n"
+        "--run-pods it runs the pods of --manifests itself: sandboxes, init containers, sidecars,\n"
+        "restarts with back-off, probes, hooks, termination. Pods that another agent runs on the\n"
+        "same runtime are left alone. When the agent ends, pods go on running; when it comes back,\n"
+        "it takes them up again.\n"
         "\n"
-        "With --kubeconfig as well it is a node of a cluster: it registers a Node, renews its Lease, runs "
-        "the pods that are bound to it and tells their statuses. While the API server is away pods go "
-        "on running.\n",
+        "With --kubeconfig as well it is a node of a cluster: it registers a Node, renews its Lease,\n"
+        "runs the pods that are bound to it and tells their statuses. While the API server is away\n"
+        "pods go on running.",
     .examples =
         "  karve agent\n"
         "      observe containerd on this node\n"

@@ -187,13 +187,13 @@ const struct command events_command = {
     .summary = "show what happened to containers on this node",
     .args = "",
     .about =
-        "Shows what `karve agent` saw happen to sandboxes and containers: they started, died, were "
-        "removed. The agent keeps the last 200 events; with --watch those come first and then each "
+        "Shows what `karve agent` saw happen to sandboxes and containers: they started, died, were\n"
+        "removed. The agent keeps the last 200 events; with --watch those come first and then each\n"
         "as it happens. When the agent is restarted, --watch waits for it and goes on.\n"
         "\n"
-        "These are the events of containers, not the Events of a Kubernetes API. -o json prints a line "
-        "for each, as the agent tells it; a line with `lost` counts those that came too fast for "
-        "whoever reads.\n"
+        "These are the events of containers, not the Events of a Kubernetes API. -o json prints a\n"
+        "line for each, as the agent tells it; a line with `lost` counts those that came too fast\n"
+        "for whoever reads.\n"
         "\n"
         "The exit code is 3 when no agent answers.",
     .examples = "  karve events\n"

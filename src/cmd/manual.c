@@ -145,14 +145,14 @@ void manual_page(struct buf *out)
     }
     buf_addz(out, ".SH COMMON FLAGS\n");
     roff_flags(common_flags, common_flag_count, out);
-    buf_addz(
-        out,
-        ".SH ENVIRONMENT\nEvery flag can be set in the environment: KARVE_ and the flag's "
-        "name in upper case with underscores, as in KARVE_OUTPUT. The command line wins. "
-        "A flag that may be repeated takes a comma\\-separated list. NO_COLOR turns colour off.\n"
-        ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nThe answer is no: invalid manifests, pods "
-        "that fit nowhere.\n"
-        ".TP\n2\nUsage.\n.TP\n3\nThe environment failed: no such file, no cluster.\n");
+    buf_addz(out,
+             ".SH ENVIRONMENT\nEvery flag can be set in the environment: KARVE_ and the flag's "
+             "name in upper case with underscores, as in KARVE_OUTPUT. The command line wins. "
+             "A flag without a value is set by 1, true or yes; one that may be repeated takes a "
+             "comma\\-separated list. NO_COLOR turns colour off.\n"
+             ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nThe answer is no: invalid manifests, pods "
+             "that fit nowhere.\n"
+             ".TP\n2\nUsage.\n.TP\n3\nThe environment failed: no such file, no cluster.\n");
 }
 
 /* --- completions --- */

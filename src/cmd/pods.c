@@ -383,16 +383,17 @@ const struct command pods_command = {
     .summary = "show the pods that run on this node",
     .args = "[NAMESPACE/NAME|NAME|UID...]",
     .about =
-        "Shows the pods that the container runtime of this node knows, as `karve agent` sees them, "
-        "whether it runs them or only observes. The agent is asked, never the runtime or an API "
+        "Shows the pods that the container runtime of this node knows, as `karve agent` sees them,\n"
+        "whether it runs them or only observes. The agent is asked, never the runtime or an API\n"
         "server.\n"
         "\n"
-        "STATUS is the word that kubectl would show. Of pods that somebody else runs only the states of "
-        "containers are known: readiness is then that they run, and back-off shows as Error. -o wide adds "
-        "the containers, the last change and what went wrong; -o json is what the agent answers.\n"
+        "STATUS is the word that kubectl would show. Of pods that somebody else runs only the states\n"
+        "of containers are known: readiness is then that they run, and back-off shows as Error.\n"
+        "-o wide adds the containers, the last change and what went wrong; -o json is what the agent\n"
+        "answers.\n"
         "\n"
-        "--watch draws the table over itself on a terminal. Elsewhere it prints a line when something "
-        "about a pod has changed; with -o json that line is {\"type\":\"ADDED\", \"MODIFIED\" or "
+        "--watch draws the table over itself on a terminal. Elsewhere it prints a line when something\n"
+        "about a pod has changed; with -o json that line is {\"type\":\"ADDED\", \"MODIFIED\" or\n"
         "\"DELETED\",\"pod\":...}. When the agent is restarted, it waits and goes on.\n"
         "\n"
         "The exit code is 1 when a pod that was named is not here, and 3 when no agent answers.",
