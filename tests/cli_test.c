@@ -69,6 +69,18 @@ TEST(flags_can_be_set_in_the_environment_and_the_command_line_wins)
     EXPECT_HAS(buf_str(&wrong.err), "KARVE_OUTPUT");
 }
 
+TEST(a_switch_in_the_environment_is_true_or_false_and_nothing_else)
+{
+    AUTO_RESULT on = sh("KARVE_HELP=True karve version", STR(""));
+    EXPECT_HAS(buf_str(&on.out), "Usage");
+    AUTO_RESULT off = sh("KARVE_HELP=off karve version", STR(""));
+    EXPECT_EQ(off.code, 0);
+    EXPECT_HAS(buf_str(&off.out), "karve ");
+    AUTO_RESULT wrong = sh("KARVE_DRY_RUN=enabled karve controller", STR(""));
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_HAS(buf_str(&wrong.err), "KARVE_DRY_RUN: \"enabled\" is neither true nor false");
+}
+
 TEST(completion_scripts_are_accepted_by_the_shell)
 {
     AUTO_RESULT bash = sh("karve completion bash | bash -n", STR(""));

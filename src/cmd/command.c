@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 static const struct flag *find_in(const struct flag *flags, size_t count, struct str name,
@@ -126,8 +127,24 @@ static void variable_name(const struct flag *flag, struct buf *out)
         buf_addc(out, *p == '-' ? '_' : (char)toupper((unsigned char)*p));
 }
 
-/* KARVE_<FLAG>: a switch is set by 1, true or yes; a flag that may be repeated takes a
- * comma-separated list. */
+/* Anything else is refused: who wrote KARVE_DRY_RUN=enabled means something by it. */
+static int add_switch(struct invocation *inv, const struct flag *flag, const char *text,
+                      const char *variable, struct err *err)
+{
+    static const char *const on[] = { "1", "t", "true", "yes", "on" }, *const off[] = {
+        "0", "f", "false", "no", "off"
+    };
+    for (size_t i = 0; i < KV_COUNT_OF(on); i++) {
+        if (strcasecmp(text, on[i]) == 0)
+            return add_setting(inv, flag, NULL, variable, err);
+        if (strcasecmp(text, off[i]) == 0)
+            return 0;
+    }
+    return err_set(err, ERR_INVALID, "%s: %s is neither true nor false", variable,
+                   STR_SHOWN(str_of(text)));
+}
+
+/* KARVE_<FLAG>: a switch is true or false; a flag that may be repeated takes a comma-separated list. */
 static int add_from_environment(struct invocation *inv, const struct flag *flag, struct err *err)
 {
     AUTO_BUF name = { 0 };
@@ -142,10 +159,8 @@ static int add_from_environment(struct invocation *inv, const struct flag *flag,
     /* What Kubernetes sets in pods beside a Service named karve-metrics, say: not meant for us. */
     if (strncmp(text, "tcp://", 6) == 0)
         return 0;
-    if (!flag->value) {
-        bool yes = strcmp(text, "1") == 0 || strcmp(text, "true") == 0 || strcmp(text, "yes") == 0;
-        return yes ? add_setting(inv, flag, NULL, variable, err) : 0;
-    }
+    if (!flag->value)
+        return add_switch(inv, flag, text, variable, err);
     if (!flag->many)
         return add_setting(inv, flag, text, variable, err);
     struct str rest = str_of(text), item;

@@ -148,7 +148,7 @@ void manual_page(struct buf *out)
     buf_addz(out,
              ".SH ENVIRONMENT\nEvery flag can be set in the environment: KARVE_ and the flag's "
              "name in upper case with underscores, as in KARVE_OUTPUT. The command line wins. "
-             "A flag without a value is set by 1, true or yes; one that may be repeated takes a "
+             "A flag without a value is true or false there; one that may be repeated takes a "
              "comma\\-separated list. NO_COLOR turns colour off.\n"
              ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nThe answer is no: invalid manifests, pods "
              "that fit nowhere.\n"
