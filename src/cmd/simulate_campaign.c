@@ -196,8 +196,8 @@ static void print_table(const struct campaign *c, uint64_t told, int64_t took_ns
              told, broken);
     buf_addf(out, "%" PRIu64 " steps, %" PRIu64 " crashes; hash %016" PRIx64 "\n", steps, crashes,
              hash);
-    buf_addf(out, "%" PRId64 " hours of virtual time in %s on %u threads\n", virtual_s / 3600, took,
-             c->s->jobs);
+    buf_addf(out, "%" PRId64 " hours of virtual time in %s on %u thread%s\n", virtual_s / 3600,
+             took, c->s->jobs, c->s->jobs == 1 ? "" : "s");
     if (told < c->count)
         buf_addf(out, "stopped early: %" PRIu64 " seeds are left out\n", c->count - told);
 }
