@@ -8,18 +8,44 @@
     "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority: ca.crt}}]\n"       \
     "users:\n- name: u\n  user:\n" user
 #define V1 "client.authentication.k8s.io/v1"
-#define EXEC(mode)                                                                                 \
+#define EXEC                                                                                       \
     CONFIG("    exec:\n      apiVersion: " V1 "\n      command: ./bin/plugin\n      "              \
-           "interactiveMode: " mode "\n      provideClusterInfo: true\n")
+           "interactiveMode: Never\n      provideClusterInfo: true\n")
 /* Counts its runs in a file, then answers: $n is how many there were. */
 #define PLUGIN(status)                                                                             \
     "#!/bin/sh\necho run >> $/runs\nn=$(wc -l < $/runs)\n"                                         \
     "printf '%s' '{\"apiVersion\":\"" V1 "\",\"kind\":\"ExecCredential\",\"status\":" status       \
     "}'\n"
 
-static void write_authority(struct home *h, struct arena *arena)
+/* With the authority that CONFIG names. */
+static struct home *cluster_home(void)
 {
-    home_write(h, arena, "ca.crt", "-----BEGIN CA-----\n");
+    AUTO_ARENA arena = { 0 };
+    struct home *h = home_new();
+    home_write(h, &arena, "ca.crt", "-----BEGIN CA-----\n");
+    return h;
+}
+
+/* Of a user with the certificate ONE in me.crt and its key in me.key. */
+static struct kubeconfig *load_certificate(struct home *h)
+{
+    AUTO_ARENA arena = { 0 };
+    home_write(h, &arena, "me.crt", "-----BEGIN ONE-----\n");
+    home_write(h, &arena, "me.key", "-----BEGIN KEY-----\n");
+    return home_loaded(h, CONFIG("    client-certificate: me.crt\n    client-key: me.key\n"));
+}
+
+static void write_plugin(struct home *h, const char *script)
+{
+    AUTO_ARENA arena = { 0 };
+    home_write_plugin(h, &arena, "bin/plugin", script);
+}
+
+/* Of a user whose credentials that plugin gives. */
+static struct kubeconfig *load_plugin(struct home *h, const char *script)
+{
+    write_plugin(h, script);
+    return home_loaded(h, EXEC);
 }
 
 static size_t run_count(struct home *h)
@@ -32,13 +58,10 @@ static size_t run_count(struct home *h)
 
 TEST(a_token_file_is_read_again_every_minute)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
+    AUTO(home) h = cluster_home();
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
-    write_authority(h, &arena);
     home_write(h, &arena, "t", "\n one \n");
-    EXPECT_OK(home_load(h, CONFIG("    tokenFile: t\n    token: beside\n"), &k, &err), err);
+    AUTO(kubeconfig) k = home_loaded(h, CONFIG("    tokenFile: t\n    token: beside\n"));
     EXPECT_STR(credential_now(k, &arena), "Bearer one");
     home_write(h, &arena, "t", "two");
     virtual_clock_advance(h->time, 59 * NS_PER_S);
@@ -49,13 +72,10 @@ TEST(a_token_file_is_read_again_every_minute)
 
 TEST(a_token_that_was_refused_is_read_again_at_once)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
+    AUTO(home) h = cluster_home();
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
-    write_authority(h, &arena);
     home_write(h, &arena, "t", "one");
-    EXPECT_OK(home_load(h, CONFIG("    tokenFile: t\n"), &k, &err), err);
+    AUTO(kubeconfig) k = home_loaded(h, CONFIG("    tokenFile: t\n"));
     home_write(h, &arena, "t", "two");
     kubeconfig_refused(k, STR("Bearer zero")); /* long gone */
     EXPECT_STR(credential_now(k, &arena), "Bearer one");
@@ -66,13 +86,10 @@ TEST(a_token_that_was_refused_is_read_again_at_once)
 TEST(a_token_file_that_goes_bad_leaves_the_last_good_token)
 {
     static const char *const bad[] = { NULL, "", " \n", "a\nb" };
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
+    AUTO(home) h = cluster_home();
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
-    write_authority(h, &arena);
     const char *path = home_write(h, &arena, "t", "one");
-    EXPECT_OK(home_load(h, CONFIG("    tokenFile: t\n"), &k, &err), err);
+    AUTO(kubeconfig) k = home_loaded(h, CONFIG("    tokenFile: t\n"));
     for (size_t i = 0; i < KV_COUNT_OF(bad); i++) {
         if (bad[i])
             home_write(h, &arena, "t", bad[i]);
@@ -87,47 +104,36 @@ TEST(a_token_file_that_goes_bad_leaves_the_last_good_token)
 
 TEST(a_token_beside_its_missing_file_is_used)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
+    AUTO(home) h = cluster_home();
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
-    write_authority(h, &arena);
-    EXPECT_OK(home_load(h, CONFIG("    tokenFile: none\n    token: beside\n"), &k, &err), err);
+    AUTO(kubeconfig) k = home_loaded(h, CONFIG("    tokenFile: none\n    token: beside\n"));
     EXPECT_STR(credential_now(k, &arena), "Bearer beside");
 }
 
 TEST(a_certificate_waits_for_its_key_to_be_renewed_too)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
+    AUTO(home) h = cluster_home();
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
     struct http_tls tls;
-    struct kube_credential c;
-    write_authority(h, &arena);
-    home_write(h, &arena, "me.crt", "-----BEGIN ONE-----\n");
-    home_write(h, &arena, "me.key", "-----BEGIN KEY-----\n");
-    EXPECT_OK(
-        home_load(h, CONFIG("    client-certificate: me.crt\n    client-key: me.key\n"), &k, &err),
-        err);
+    AUTO(kubeconfig) k = load_certificate(h);
 
     home_write(h, &arena, "me.crt", "-----BEGIN TWO-----\n");
     virtual_clock_advance(h->time, 60 * NS_PER_S);
-    EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
+    credential_now(k, &arena);
     kubeconfig_tls(k, &arena, &tls);
     EXPECT_STR(tls.cert_pem, "-----BEGIN ONE-----\n");
     home_write(h, &arena, "me.key", "-----BEGIN KEY TWO-----\n");
     virtual_clock_advance(h->time, NS_PER_S); /* not another minute */
-    EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
+    credential_now(k, &arena);
     EXPECT_EQ(kubeconfig_tls(k, &arena, &tls), 2);
     EXPECT_STR(tls.cert_pem, "-----BEGIN TWO-----\n");
     EXPECT_STR(tls.key_pem, "-----BEGIN KEY TWO-----\n");
 
     home_write(h, &arena, "me.crt", "-----BEGIN THREE-----\n"); /* for the same key */
     virtual_clock_advance(h->time, 60 * NS_PER_S);
-    EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
+    credential_now(k, &arena);
     virtual_clock_advance(h->time, NS_PER_S);
-    EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
+    credential_now(k, &arena);
     EXPECT_EQ(kubeconfig_tls(k, &arena, &tls), 3);
     EXPECT_STR(tls.cert_pem, "-----BEGIN THREE-----\n");
     EXPECT_STR(tls.key_pem, "-----BEGIN KEY TWO-----\n");
@@ -135,35 +141,26 @@ TEST(a_certificate_waits_for_its_key_to_be_renewed_too)
 
 TEST(certificate_files_that_change_make_a_new_generation)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
+    AUTO(home) h = cluster_home();
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
     struct http_tls tls;
-    struct kube_credential c;
-    write_authority(h, &arena);
-    home_write(h, &arena, "me.crt", "-----BEGIN ONE-----\n");
-    home_write(h, &arena, "me.key", "-----BEGIN KEY-----\n");
-    EXPECT_OK(
-        home_load(h, CONFIG("    client-certificate: me.crt\n    client-key: me.key\n"), &k, &err),
-        err);
+    AUTO(kubeconfig) k = load_certificate(h);
     EXPECT_EQ(kubeconfig_tls(k, &arena, &tls), 1);
     virtual_clock_advance(h->time, 60 * NS_PER_S);
-    EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
+    struct kube_credential c = credential_full(k, &arena);
     EXPECT_STR(c.authorization, "");
     EXPECT_EQ(c.tls_generation, 1);
 
     home_write(h, &arena, "me.crt", "-----BEGIN TWO-----\n");
     kubeconfig_refused(k, STR(""));
-    EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
-    EXPECT_EQ(c.tls_generation, 2);
+    EXPECT_EQ(credential_full(k, &arena).tls_generation, 2);
     EXPECT_EQ(kubeconfig_tls(k, &arena, &tls), 2);
     EXPECT_STR(tls.cert_pem, "-----BEGIN TWO-----\n");
 
     home_write(h, &arena, "me.crt", "half wri");
     home_write(h, &arena, "ca.crt", "-----BEGIN NEW-----\n");
     virtual_clock_advance(h->time, 60 * NS_PER_S);
-    EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
+    credential_now(k, &arena);
     EXPECT_EQ(kubeconfig_tls(k, &arena, &tls), 3);
     EXPECT_STR(tls.cert_pem, "-----BEGIN TWO-----\n");
     EXPECT_STR(tls.ca_pem, "-----BEGIN NEW-----\n");
@@ -173,20 +170,15 @@ TEST(certificate_files_that_change_make_a_new_generation)
 
 TEST(a_plugin_runs_once_and_again_when_its_credential_expires)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
+    AUTO(home) h = cluster_home();
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
-    write_authority(h, &arena);
-    home_write_plugin(
-        h, &arena, "bin/plugin",
-        PLUGIN("{\"token\":\"t'$n'\",\"expirationTimestamp\":\"2026-01-02T15:05:05Z\"}"));
-    EXPECT_OK(home_load(h, EXEC("Never"), &k, &err), err);
+    AUTO(kubeconfig) k = load_plugin(
+        h, PLUGIN("{\"token\":\"t'$n'\",\"expirationTimestamp\":\"2026-01-02T15:05:05Z\"}"));
     EXPECT_EQ(run_count(h), 0);
     EXPECT_STR(credential_now(k, &arena), "Bearer t1");
     virtual_clock_advance(h->time, 60 * NS_PER_S); /* to the very moment */
     EXPECT_STR(credential_now(k, &arena), "Bearer t1");
-    home_write_plugin(h, &arena, "bin/plugin", PLUGIN("{\"token\":\"for-ever'$n'\"}"));
+    write_plugin(h, PLUGIN("{\"token\":\"for-ever'$n'\"}"));
     virtual_clock_advance(h->time, NS_PER_S);
     EXPECT_STR(credential_now(k, &arena), "Bearer for-ever2");
     virtual_clock_advance(h->time, 1000000 * NS_PER_S);
@@ -196,13 +188,9 @@ TEST(a_plugin_runs_once_and_again_when_its_credential_expires)
 
 TEST(a_plugin_runs_again_after_a_refusal_but_not_for_an_older_credential)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
+    AUTO(home) h = cluster_home();
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
-    write_authority(h, &arena);
-    home_write_plugin(h, &arena, "bin/plugin", PLUGIN("{\"token\":\"t'$n'\"}"));
-    EXPECT_OK(home_load(h, EXEC("Never"), &k, &err), err);
+    AUTO(kubeconfig) k = load_plugin(h, PLUGIN("{\"token\":\"t'$n'\"}"));
     struct str first = credential_now(k, &arena);
     for (int i = 0; i < 5; i++)
         kubeconfig_refused(k, first);
@@ -214,13 +202,9 @@ TEST(a_plugin_runs_again_after_a_refusal_but_not_for_an_older_credential)
 
 TEST(a_plugin_that_insists_on_what_was_refused_is_left_alone_for_a_while)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
+    AUTO(home) h = cluster_home();
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
-    write_authority(h, &arena);
-    home_write_plugin(h, &arena, "bin/plugin", PLUGIN("{\"token\":\"same\"}"));
-    EXPECT_OK(home_load(h, EXEC("Never"), &k, &err), err);
+    AUTO(kubeconfig) k = load_plugin(h, PLUGIN("{\"token\":\"same\"}"));
     for (int i = 0; i < 10; i++)
         kubeconfig_refused(k, credential_now(k, &arena));
     EXPECT_EQ(run_count(h), 2);
@@ -232,20 +216,15 @@ TEST(a_plugin_that_insists_on_what_was_refused_is_left_alone_for_a_while)
 
 TEST(a_plugin_may_give_certificates_and_knows_the_cluster)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
+    AUTO(home) h = cluster_home();
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
     struct http_tls tls;
-    struct kube_credential c;
-    write_authority(h, &arena);
-    home_write_plugin(
-        h, &arena, "bin/plugin",
+    AUTO(kubeconfig) k = load_plugin(
+        h,
         PLUGIN(
             "{\"clientCertificateData\":\"-----BEGIN C'$n'\","
             "\"clientKeyData\":\"-----BEGIN K\"}") "printf '%s' \"$KUBERNETES_EXEC_INFO\" > $/info\n");
-    EXPECT_OK(home_load(h, EXEC("Never"), &k, &err), err);
-    EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
+    struct kube_credential c = credential_full(k, &arena);
     EXPECT_STR(c.authorization, "");
     EXPECT_EQ(c.tls_generation, 2);
     kubeconfig_tls(k, &arena, &tls);
@@ -255,27 +234,22 @@ TEST(a_plugin_may_give_certificates_and_knows_the_cluster)
     EXPECT_HAS(home_read(h, &arena, "info"), "\"server\":\"https://h\"");
     EXPECT_HAS(home_read(h, &arena, "info"), "\"certificate-authority-data\":\"LS0tLS1C");
     kubeconfig_refused(k, STR(""));
-    EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
-    EXPECT_EQ(c.tls_generation, 3);
+    EXPECT_EQ(credential_full(k, &arena).tls_generation, 3);
 }
 
 TEST(a_plugin_that_fails_is_tried_again_by_the_next_who_asks)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
+    AUTO(home) h = cluster_home();
     AUTO_ARENA arena = { 0 };
     struct err err = { 0 };
     struct kube_credential c;
-    write_authority(h, &arena);
-    home_write_plugin(h, &arena, "bin/plugin", "#!/bin/sh\necho run >> $/runs\nexit 7\n");
-    EXPECT_OK(home_load(h, EXEC("Never"), &k, &err), err);
+    AUTO(kubeconfig) k = load_plugin(h, "#!/bin/sh\necho run >> $/runs\nexit 7\n");
     EXPECT_ERR(kubeconfig_credential(k, &arena, &c, &err), err, ERR_UNAVAILABLE);
     EXPECT_HAS(str_of(err.text), "context c: exec plugin ");
     EXPECT_HAS(str_of(err.text), "exit code 7");
-    home_write_plugin(h, &arena, "bin/plugin", PLUGIN("{\"token\":\"t'$n'\"}"));
+    write_plugin(h, PLUGIN("{\"token\":\"t'$n'\"}"));
     EXPECT_STR(credential_now(k, &arena), "Bearer t2");
-    home_write_plugin(h, &arena, "bin/plugin",
-                      PLUGIN("{\"clientCertificateData\":\"x\",\"clientKeyData\":\"y\"}"));
+    write_plugin(h, PLUGIN("{\"clientCertificateData\":\"x\",\"clientKeyData\":\"y\"}"));
     kubeconfig_refused(k, STR("Bearer t2"));
     EXPECT_ERR(kubeconfig_credential(k, &arena, &c, &err), err, ERR_INVALID);
     EXPECT_HAS(str_of(err.text), "clientCertificateData: is not PEM");
@@ -290,16 +264,13 @@ TEST(a_plugin_is_not_asked_when_there_is_a_token_a_password_or_a_certificate)
         "    client-certificate: ca.crt\n    client-key: ca.crt\n",
     };
     for (size_t i = 0; i < KV_COUNT_OF(users); i++) {
-        AUTO(home) h = home_new();
-        AUTO(kubeconfig) k = NULL;
+        AUTO(home) h = cluster_home();
         AUTO_ARENA arena = { 0 };
         AUTO_BUF text = { 0 };
-        struct err err = { 0 };
-        write_authority(h, &arena);
         home_write(h, &arena, "t", "t");
-        home_write_plugin(h, &arena, "bin/plugin", PLUGIN("{\"token\":\"x\"}"));
-        buf_addf(&text, "%s%s", EXEC("Never"), users[i]);
-        EXPECT_OK(home_load(h, text.p, &k, &err), err);
+        write_plugin(h, PLUGIN("{\"token\":\"x\"}"));
+        buf_addf(&text, "%s%s", EXEC, users[i]);
+        AUTO(kubeconfig) k = home_loaded(h, text.p);
         EXPECT_FALSE(str_eqz(credential_now(k, &arena), "Bearer x"));
         EXPECT_EQ(run_count(h), 0);
     }
@@ -352,16 +323,11 @@ static void ask_together(struct home *h, struct kubeconfig *k, struct asking *as
 
 TEST(threads_that_ask_together_share_one_run)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
-    AUTO_ARENA arena = { 0 };
+    AUTO(home) h = cluster_home();
     struct asking asking[THREADS];
-    struct err err = { 0 };
-    write_authority(h, &arena);
-    home_write_plugin(h, &arena, "bin/plugin",
-                      WAIT "echo '{\"apiVersion\":\"" V1
-                           "\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t1\"}}'\n");
-    EXPECT_OK(home_load(h, EXEC("Never"), &k, &err), err);
+    AUTO(kubeconfig) k =
+        load_plugin(h, WAIT "echo '{\"apiVersion\":\"" V1
+                            "\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"t1\"}}'\n");
     ask_together(h, k, asking);
     for (int i = 0; i < THREADS; i++)
         EXPECT_TRUE(asking[i].right);
@@ -370,14 +336,9 @@ TEST(threads_that_ask_together_share_one_run)
 
 TEST(threads_that_ask_together_share_one_failure)
 {
-    AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
-    AUTO_ARENA arena = { 0 };
+    AUTO(home) h = cluster_home();
     struct asking asking[THREADS];
-    struct err err = { 0 };
-    write_authority(h, &arena);
-    home_write_plugin(h, &arena, "bin/plugin", WAIT "exit 1\n");
-    EXPECT_OK(home_load(h, EXEC("Never"), &k, &err), err);
+    AUTO(kubeconfig) k = load_plugin(h, WAIT "exit 1\n");
     ask_together(h, k, asking);
     for (int i = 0; i < THREADS; i++)
         EXPECT_ERR(asking[i].rc, asking[i].err, ERR_UNAVAILABLE);

@@ -15,23 +15,19 @@
 TEST(the_current_context_names_cluster_user_and_namespace)
 {
     AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
-    EXPECT_OK(home_load(h,
-                        "current-context: b\n"
-                        "contexts:\n"
-                        "- name: a\n  context: {cluster: one, user: ann}\n"
-                        "- name: b\n  context: {cluster: two, user: bob, namespace: team}\n"
-                        "clusters:\n"
-                        "- name: one\n  cluster: {server: 'https://one'}\n"
-                        "- name: two\n  cluster: {server: 'https://two/', disable-compression: "
-                        "true, proxy-url: 'http://proxy:3128'}\n"
-                        "users:\n"
-                        "- name: ann\n  user: {token: of-ann}\n"
-                        "- name: bob\n  user: {token: of-bob}\n",
-                        &k, &err),
-              err);
+    AUTO(kubeconfig) k =
+        home_loaded(h, "current-context: b\n"
+                       "contexts:\n"
+                       "- name: a\n  context: {cluster: one, user: ann}\n"
+                       "- name: b\n  context: {cluster: two, user: bob, namespace: team}\n"
+                       "clusters:\n"
+                       "- name: one\n  cluster: {server: 'https://one'}\n"
+                       "- name: two\n  cluster: {server: 'https://two/', disable-compression: "
+                       "true, proxy-url: 'http://proxy:3128'}\n"
+                       "users:\n"
+                       "- name: ann\n  user: {token: of-ann}\n"
+                       "- name: bob\n  user: {token: of-bob}\n");
     EXPECT_Z(kubeconfig_context(k), "b");
     EXPECT_Z(kubeconfig_server(k), "https://two");
     EXPECT_Z(kubeconfig_namespace(k), "team");
@@ -47,15 +43,11 @@ TEST(the_current_context_names_cluster_user_and_namespace)
 TEST(a_context_that_is_asked_for_wins_over_the_current_one)
 {
     AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
-    struct err err = { 0 };
     h->options.context = "a";
-    EXPECT_OK(home_load(h,
-                        "current-context: b\n"
-                        "contexts: [{name: a, context: {cluster: one}}]\n"
-                        "clusters: [{name: one, cluster: {server: 'https://one'}}]\n",
-                        &k, &err),
-              err);
+    AUTO(kubeconfig) k =
+        home_loaded(h, "current-context: b\n"
+                       "contexts: [{name: a, context: {cluster: one}}]\n"
+                       "clusters: [{name: one, cluster: {server: 'https://one'}}]\n");
     EXPECT_Z(kubeconfig_context(k), "a");
     EXPECT_Z(kubeconfig_namespace(k), "default");
     EXPECT_TRUE(kubeconfig_proxy(k) == NULL);
@@ -65,17 +57,13 @@ TEST(a_context_that_is_asked_for_wins_over_the_current_one)
 TEST(json_is_read_as_well_and_unknown_fields_are_ignored)
 {
     AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
-    struct err err = { 0 };
-    EXPECT_OK(home_load(h,
-                        "{\"kind\":\"Config\",\"preferences\":{\"colors\":true},\"extensions\":[],"
-                        "\"current-context\":\"c\",\"users\":null,"
-                        "\"contexts\":[{\"name\":\"c\",\"context\":{\"cluster\":\"k\","
-                        "\"extensions\":[{\"name\":\"x\",\"extension\":{}}]}}],"
-                        "\"clusters\":[{\"name\":\"k\",\"cluster\":{\"server\":\"https://x\","
-                        "\"api-version\":\"v1\"}}]}",
-                        &k, &err),
-              err);
+    AUTO(kubeconfig) k =
+        home_loaded(h, "{\"kind\":\"Config\",\"preferences\":{\"colors\":true},\"extensions\":[],"
+                       "\"current-context\":\"c\",\"users\":null,"
+                       "\"contexts\":[{\"name\":\"c\",\"context\":{\"cluster\":\"k\","
+                       "\"extensions\":[{\"name\":\"x\",\"extension\":{}}]}}],"
+                       "\"clusters\":[{\"name\":\"k\",\"cluster\":{\"server\":\"https://x\","
+                       "\"api-version\":\"v1\"}}]}");
     EXPECT_Z(kubeconfig_server(k), "https://x");
 }
 
@@ -123,13 +111,11 @@ TEST(a_server_that_is_given_takes_the_place_of_the_clusters_and_of_its_tls_name)
 {
     AUTO(home) h = home_new();
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
     const char *text = CONFIG(SERVER "    tls-server-name: inner\n", "    token: t\n");
     for (int given = 0; given < 2; given++) {
-        AUTO(kubeconfig) k = NULL;
         struct http_tls tls;
         h->options.server = given ? "https://other" : NULL;
-        EXPECT_OK(home_load(h, text, &k, &err), err);
+        AUTO(kubeconfig) k = home_loaded(h, text);
         EXPECT_Z(kubeconfig_server(k), given ? "https://other" : "https://example.com:6443");
         kubeconfig_tls(k, &arena, &tls);
         EXPECT_TRUE(given ? tls.server_name.len == 0 : str_eqz(tls.server_name, "inner"));
@@ -141,31 +127,24 @@ TEST(certificates_come_from_data_or_from_files_beside_the_kubeconfig)
     AUTO(home) h = home_new();
     AUTO_ARENA arena = { 0 };
     struct http_tls tls;
-    struct err err = { 0 };
     home_write(h, &arena, "pki/ca.crt", "-----BEGIN CA-----\n");
     home_write(h, &arena, "pki/me.crt", "-----BEGIN ME-----\n");
     home_write(h, &arena, "pki/me.key", "-----BEGIN KEY-----\n");
-    AUTO(kubeconfig) files = NULL;
-    EXPECT_OK(home_load(h,
-                        CONFIG(SERVER "    certificate-authority: pki/ca.crt\n",
-                               "    client-certificate: $/pki/me.crt\n"
-                               "    client-key: ./pki/me.key\n"),
-                        &files, &err),
-              err);
+    AUTO(kubeconfig) files = home_loaded(h, CONFIG(SERVER "    certificate-authority: pki/ca.crt\n",
+                                                   "    client-certificate: $/pki/me.crt\n"
+                                                   "    client-key: ./pki/me.key\n"));
     kubeconfig_tls(files, &arena, &tls);
     EXPECT_STR(tls.ca_pem, "-----BEGIN CA-----\n");
     EXPECT_STR(tls.cert_pem, "-----BEGIN ME-----\n");
     EXPECT_STR(tls.key_pem, "-----BEGIN KEY-----\n");
     EXPECT_FALSE(tls.insecure);
 
-    AUTO(kubeconfig) data = NULL; /* wins over the file, which need not even be there */
-    EXPECT_OK(home_load(h,
-                        CONFIG(SERVER "    certificate-authority: none.crt\n"
-                                      "    certificate-authority-data: " PEM_BASE64 "\n",
-                               "    client-certificate-data: " PEM_BASE64 "\n"
-                               "    client-key-data: |\n      LS0tLS1CRUdJ\n      TiBYLS0tLS0K\n"),
-                        &data, &err),
-              err);
+    /* Data wins over the file, which need not even be there. */
+    AUTO(kubeconfig) data =
+        home_loaded(h, CONFIG(SERVER "    certificate-authority: none.crt\n"
+                                     "    certificate-authority-data: " PEM_BASE64 "\n",
+                              "    client-certificate-data: " PEM_BASE64 "\n"
+                              "    client-key-data: |\n      LS0tLS1CRUdJ\n      TiBYLS0tLS0K\n"));
     kubeconfig_tls(data, &arena, &tls);
     EXPECT_STR(tls.ca_pem, PEM);
     EXPECT_STR(tls.cert_pem, PEM);
@@ -176,13 +155,10 @@ TEST(certificates_come_from_data_or_from_files_beside_the_kubeconfig)
 TEST(a_server_that_is_not_verified_is_warned_about_by_name)
 {
     AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
     AUTO_ARENA arena = { 0 };
     struct http_tls tls;
-    struct err err = { 0 };
-    EXPECT_OK(
-        home_load(h, CONFIG(SERVER "    insecure-skip-tls-verify: true\n", "    {}\n"), &k, &err),
-        err);
+    AUTO(kubeconfig) k =
+        home_loaded(h, CONFIG(SERVER "    insecure-skip-tls-verify: true\n", "    {}\n"));
     kubeconfig_tls(k, &arena, &tls);
     EXPECT_TRUE(tls.insecure);
     EXPECT_HAS(home_log(h, &arena), "WARN");
@@ -223,30 +199,22 @@ TEST(a_proxy_is_named_by_its_url)
 TEST(username_and_password_become_basic_authorization)
 {
     AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
     AUTO_ARENA arena = { 0 };
-    struct err err = { 0 };
-    EXPECT_OK(home_load(h, CONFIG(SERVER, "    username: ann\n    password: 'p:w'\n"), &k, &err),
-              err);
+    AUTO(kubeconfig) k = home_loaded(h, CONFIG(SERVER, "    username: ann\n    password: 'p:w'\n"));
     EXPECT_STR(credential_now(k, &arena), "Basic YW5uOnA6dw==");
 }
 
 TEST(impersonation_becomes_headers_as_many_as_it_takes)
 {
     AUTO(home) h = home_new();
-    AUTO(kubeconfig) k = NULL;
     AUTO_ARENA arena = { 0 };
     AUTO_BUF seen = { 0 };
-    struct err err = { 0 };
-    struct kube_credential c;
-    EXPECT_OK(home_load(h,
-                        CONFIG(SERVER, "    token: t\n    as: ann\n    as-uid: '7'\n"
-                                       "    as-groups: [g1, g2, g3, g4, g5, g6, g7]\n"
-                                       "    as-user-extra:\n      scopes: [view, edit]\n"
-                                       "      'example.com/a b%': [x]\n      none: null\n"),
-                        &k, &err),
-              err);
-    EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
+    AUTO(kubeconfig) k =
+        home_loaded(h, CONFIG(SERVER, "    token: t\n    as: ann\n    as-uid: '7'\n"
+                                      "    as-groups: [g1, g2, g3, g4, g5, g6, g7]\n"
+                                      "    as-user-extra:\n      scopes: [view, edit]\n"
+                                      "      'example.com/a b%': [x]\n      none: null\n"));
+    struct kube_credential c = credential_full(k, &arena);
     for (uint32_t i = 0; i < c.impersonate_count; i++)
         buf_addf(&seen, "%.*s: %.*s\n", STR_ARG(c.impersonate[i].name),
                  STR_ARG(c.impersonate[i].value));
@@ -265,12 +233,9 @@ TEST(credentials_are_for_https_alone_unless_told_otherwise)
     AUTO_ARENA arena = { 0 };
     const char *text = CONFIG("    server: http://h\n", "    token: t\n    as: ann\n");
     for (int allowed = 0; allowed < 2; allowed++) {
-        AUTO(kubeconfig) k = NULL;
-        struct err err = { 0 };
-        struct kube_credential c;
         h->options.credentials_over_http = allowed;
-        EXPECT_OK(home_load(h, text, &k, &err), err);
-        EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
+        AUTO(kubeconfig) k = home_loaded(h, text);
+        struct kube_credential c = credential_full(k, &arena);
         EXPECT_STR(c.authorization, allowed ? "Bearer t" : "");
         EXPECT_EQ(c.impersonate_count, 1);
     }
@@ -316,7 +281,6 @@ TEST(of_several_files_the_first_to_have_an_entry_has_all_of_it)
     AUTO_ARENA arena = { 0 };
     struct err err = { 0 };
     struct http_tls tls;
-    struct kube_credential c;
     write_merge_files(h, &arena);
     EXPECT_OK(load_list(h, "$/x/one:$/missing::$/y/two:$/x/one:$/z/three", &k, &err), err);
     EXPECT_Z(kubeconfig_context(k), "shared");
@@ -324,7 +288,7 @@ TEST(of_several_files_the_first_to_have_an_entry_has_all_of_it)
     EXPECT_Z(kubeconfig_server(k), "https://two");
     kubeconfig_tls(k, &arena, &tls);
     EXPECT_STR(tls.ca_pem, PEM); /* beside the file that names it */
-    EXPECT_OK(kubeconfig_credential(k, &arena, &c, &err), err);
+    struct kube_credential c = credential_full(k, &arena);
     EXPECT_STR(c.authorization, "Basic b25lOnA="); /* no token from the other file */
     EXPECT_EQ(c.impersonate_count, 0);
 }
@@ -368,8 +332,7 @@ TEST(without_a_list_the_file_at_home_is_read_and_a_named_one_before_both)
     EXPECT_OK(load_list(h, "$/listed", &listed, &err), err);
     EXPECT_Z(kubeconfig_server(listed), "https://listed");
 
-    AUTO(kubeconfig) named = NULL;
-    EXPECT_OK(home_load(h, CONFIG("    server: https://named\n", "    {}\n"), &named, &err), err);
+    AUTO(kubeconfig) named = home_loaded(h, CONFIG("    server: https://named\n", "    {}\n"));
     EXPECT_Z(kubeconfig_server(named), "https://named");
 
     AUTO(kubeconfig) missing = NULL;

@@ -111,12 +111,27 @@ static inline int home_load(struct home *h, const char *text, struct kubeconfig 
     return rc;
 }
 
-static inline struct str credential_now(struct kubeconfig *k, struct arena *arena)
+/* The same, of a text that is right. */
+static inline struct kubeconfig *home_loaded(struct home *h, const char *text)
+{
+    struct kubeconfig *k = NULL;
+    struct err err = { 0 };
+    EXPECT_OK(home_load(h, text, &k, &err), err);
+    return k;
+}
+
+/* All that a request gets. */
+static inline struct kube_credential credential_full(struct kubeconfig *k, struct arena *arena)
 {
     struct kube_credential credential = { 0 };
     struct err err = { 0 };
     EXPECT_OK(kubeconfig_credential(k, arena, &credential, &err), err);
-    return credential.authorization;
+    return credential;
+}
+
+static inline struct str credential_now(struct kubeconfig *k, struct arena *arena)
+{
+    return credential_full(k, arena).authorization;
 }
 
 static inline bool str_has(struct str s, const char *words)
