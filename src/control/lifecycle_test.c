@@ -10,6 +10,52 @@ static struct paper_stage *scene(void)
     return paper_stage_new(only_lifecycle, KV_COUNT_OF(only_lifecycle));
 }
 
+/* A claim that is launched, unless the cloud refuses. */
+static void claim_settled(struct paper_stage *p, const char *name, const char *spec)
+{
+    paper_claim(p, name, spec);
+    settle(p->s);
+}
+
+/* A claim whose node is registered, and not ready yet. */
+static void claim_with_node(struct paper_stage *p, const char *name, const char *spec)
+{
+    claim_settled(p, name, spec);
+    paper_node_joins(p, name);
+    settle(p->s);
+}
+
+/* A claim with a second node, "other", of its instance: neither is registered. */
+static void claim_with_two_nodes(struct paper_stage *p, const char *name)
+{
+    claim_settled(p, name, "");
+    object_unref(make(p->store, &node_kind,
+                      js("{'metadata':{'name':'other'},'spec':{'providerID':'paper://0000'}}")));
+    paper_node_joins(p, name);
+    settle(p->s);
+}
+
+/* Of the first instance. */
+static void patch_node(struct paper_stage *p, struct str patch)
+{
+    object_unref(merge(p->store, &node_kind, "paper-0", patch));
+}
+
+static void annotate_pool(struct paper_stage *p, const char *annotation)
+{
+    object_unref(merge(p->store, &nodepool_kind, "web",
+                       js("{'metadata':{'annotations':{%s}}}", annotation)));
+}
+
+/* As if the process had died before the claim said Registered. */
+static void forget_registration(struct paper_stage *p)
+{
+    object_unref(merge_status(p->store, &nodeclaim_kind, "a",
+                              js("{'status':{'nodeName':null,'conditions':[{'type':'Launched',"
+                                 "'status':'True','reason':'Launched','message':'',"
+                                 "'lastTransitionTime':'2026-01-02T03:00:00Z'}]}}")));
+}
+
 #define DISRUPTED(reason)                                                                          \
     "karpenter_nodeclaims_disrupted_total{reason=\"" reason                                        \
     "\",nodepool=\"web\",capacity_type=\"\",consolidation_policy=\"\","                            \
@@ -58,8 +104,7 @@ TEST(a_claim_has_its_finalizer_before_its_instance)
 {
     AUTO(paper_stage) p = scene();
     p->cloud.fails[PAPER_CREATE] = ERR_UNAVAILABLE;
-    paper_claim(p, "a", "");
-    settle(p->s);
+    claim_settled(p, "a", "");
     AUTO_OBJECT claim = get(p->store, &nodeclaim_kind, "a");
     EXPECT_TRUE(object_has_finalizer(claim, STR(FINALIZER_TERMINATION)));
     EXPECT_EQ(p->cloud.instances.count, 0);
@@ -73,8 +118,7 @@ TEST(a_launched_claim_says_what_it_got_and_waits_for_its_node)
     p->cloud.annotations = (struct str_map){ annotations, 2 };
     static const struct str_pair labels[] = { { STR("team"), STR("bank") } };
     p->cloud.labels = (struct str_map){ labels, 1 };
-    paper_claim(p, "a", "");
-    settle(p->s);
+    claim_settled(p, "a", "");
 
     AUTO_OBJECT object = get(p->store, &nodeclaim_kind, "a");
     const struct nodeclaim *claim = nodeclaim_of(object);
@@ -97,8 +141,7 @@ TEST(without_capacity_a_claim_goes_at_once_and_an_event_says_why)
     AUTO(paper_stage) p = scene();
     p->cloud.failure.kind = LAUNCH_INSUFFICIENT_CAPACITY;
     p->cloud.fails[PAPER_CREATE] = ERR_CAPACITY;
-    paper_claim(p, "a", "");
-    settle(p->s);
+    claim_settled(p, "a", "");
     EXPECT_FALSE(is_there(p->store, &nodeclaim_kind, "a"));
     EXPECT_EQ(event_count(p, "InsufficientCapacityError"), 1);
     EXPECT_Z(paper_metric(p, DISRUPTED("insufficient_capacity")), " 1");
@@ -110,8 +153,7 @@ TEST(a_claim_whose_class_is_not_ready_goes_at_once)
     AUTO(paper_stage) p = scene();
     p->cloud.failure.kind = LAUNCH_CLASS_NOT_READY;
     p->cloud.fails[PAPER_CREATE] = ERR_UNAVAILABLE;
-    paper_claim(p, "a", "");
-    settle(p->s);
+    claim_settled(p, "a", "");
     EXPECT_FALSE(is_there(p->store, &nodeclaim_kind, "a"));
     EXPECT_Z(paper_metric(p, DISRUPTED("nodeclass_not_ready")), " 1");
     EXPECT_Z(pool_health(p), "");
@@ -122,8 +164,7 @@ TEST(a_refused_launch_shows_its_reason_and_is_tried_again_until_it_works)
     AUTO(paper_stage) p = scene();
     p->cloud.failure = (struct launch_failure){ LAUNCH_CREATE_ERROR, "Unauthorized" };
     p->cloud.fails[PAPER_CREATE] = ERR_NOT_FOUND; /* whatever the kind: the claim is there */
-    paper_claim(p, "a", "");
-    settle(p->s);
+    claim_settled(p, "a", "");
     EXPECT_Z(paper_condition(p, "a", "Launched"), "Unknown Unauthorized");
     stage_pass(p->s, 2);
     p->cloud.fails[PAPER_CREATE] = ERR_NONE;
@@ -141,8 +182,7 @@ TEST(a_launch_that_fails_without_a_reason_is_called_so_and_its_words_are_cut)
     words[sizeof words - 1] = '\0';
     p->cloud.words = words;
     p->cloud.fails[PAPER_CREATE] = ERR_INTERNAL;
-    paper_claim(p, "a", "");
-    settle(p->s);
+    claim_settled(p, "a", "");
     AUTO_OBJECT object = get(p->store, &nodeclaim_kind, "a");
     const struct condition *launched = claim_condition(nodeclaim_of(object), CONDITION_LAUNCHED);
     EXPECT_STR(launched->reason, "LaunchFailed");
@@ -166,8 +206,7 @@ TEST(a_launch_that_fails_in_ever_other_words_still_backs_off)
     AUTO(paper_stage) p = scene();
     p->cloud.before = other_words_each_time;
     p->cloud.ctx = &p->cloud;
-    paper_claim(p, "a", "");
-    settle(p->s);
+    claim_settled(p, "a", "");
     EXPECT_EQ(p->cloud.calls[PAPER_CREATE], 1);
     stage_pass(p->s, 240); /* 1, 2, 4, ... 60 s, each less up to a half */
     EXPECT_TRUE(p->cloud.calls[PAPER_CREATE] >= 7);
@@ -198,10 +237,7 @@ TEST(claims_of_other_providers_are_left_alone)
 TEST(a_node_that_joins_becomes_the_claims_in_all_respects)
 {
     AUTO(paper_stage) p = scene();
-    paper_claim(p, "a", TAINTED);
-    settle(p->s);
-    paper_node_joins(p, "a");
-    settle(p->s);
+    claim_with_node(p, "a", TAINTED);
 
     AUTO_OBJECT claim = get(p->store, &nodeclaim_kind, "a");
     AUTO_OBJECT object = get(p->store, &node_kind, "paper-0");
@@ -229,12 +265,10 @@ TEST(a_node_that_joins_becomes_the_claims_in_all_respects)
 TEST(a_taint_that_the_node_has_is_not_added_again)
 {
     AUTO(paper_stage) p = scene();
-    paper_claim(p, "a", TAINTED);
-    settle(p->s);
+    claim_settled(p, "a", TAINTED);
     paper_node_joins(p, "a");
-    object_unref(merge(p->store, &node_kind, "paper-0",
-                       js("{'spec':{'taints':[{'key':'dedicated','value':'own',"
-                          "'effect':'NoSchedule'}]}}")));
+    patch_node(p, js("{'spec':{'taints':[{'key':'dedicated','value':'own',"
+                     "'effect':'NoSchedule'}]}}"));
     settle(p->s);
     AUTO_OBJECT object = get(p->store, &node_kind, "paper-0");
     const struct node *node = node_of(object);
@@ -246,11 +280,9 @@ TEST(a_taint_that_the_node_has_is_not_added_again)
 TEST(a_node_that_says_so_keeps_its_taints_to_itself)
 {
     AUTO(paper_stage) p = scene();
-    paper_claim(p, "a", TAINTED);
-    settle(p->s);
+    claim_settled(p, "a", TAINTED);
     paper_node_joins(p, "a");
-    object_unref(merge(p->store, &node_kind, "paper-0",
-                       js("{'metadata':{'labels':{'karpenter.sh/do-not-sync-taints':'true'}}}")));
+    patch_node(p, js("{'metadata':{'labels':{'karpenter.sh/do-not-sync-taints':'true'}}}"));
     settle(p->s);
     AUTO_OBJECT object = get(p->store, &node_kind, "paper-0");
     EXPECT_EQ(node_of(object)->spec.taints.count, 0);
@@ -260,16 +292,9 @@ TEST(a_node_that_says_so_keeps_its_taints_to_itself)
 TEST(a_startup_taint_that_was_removed_does_not_come_back)
 {
     AUTO(paper_stage) p = scene();
-    paper_claim(p, "a", TAINTED);
-    settle(p->s);
-    paper_node_joins(p, "a");
-    settle(p->s);
-    /* As if the process had died before the claim said Registered, and the taint went meanwhile. */
-    object_unref(merge_status(p->store, &nodeclaim_kind, "a",
-                              js("{'status':{'nodeName':null,'conditions':[{'type':'Launched',"
-                                 "'status':'True','reason':'Launched','message':'',"
-                                 "'lastTransitionTime':'2026-01-02T03:00:00Z'}]}}")));
-    object_unref(merge(p->store, &node_kind, "paper-0", js("{'spec':{'taints':[]}}")));
+    claim_with_node(p, "a", TAINTED);
+    forget_registration(p); /* and the taint went meanwhile */
+    patch_node(p, js("{'spec':{'taints':[]}}"));
     paper_node_ready(p, "paper-0", true);
     stage_restart(p->s);
     settle(p->s);
@@ -281,12 +306,7 @@ TEST(a_startup_taint_that_was_removed_does_not_come_back)
 TEST(two_nodes_of_one_instance_are_a_contradiction_until_one_goes)
 {
     AUTO(paper_stage) p = scene();
-    paper_claim(p, "a", "");
-    settle(p->s);
-    object_unref(make(p->store, &node_kind,
-                      js("{'metadata':{'name':'other'},'spec':{'providerID':'paper://0000'}}")));
-    paper_node_joins(p, "a");
-    settle(p->s);
+    claim_with_two_nodes(p, "a");
     EXPECT_Z(paper_condition(p, "a", "Registered"), "False MultipleNodesFound");
     remove_it(p->store, &node_kind, "other");
     settle(p->s);
@@ -298,23 +318,19 @@ TEST(two_nodes_of_one_instance_are_a_contradiction_until_one_goes)
 TEST(a_claim_is_initialized_when_its_node_is_ready_untainted_and_complete)
 {
     AUTO(paper_stage) p = scene();
-    paper_claim(p, "a", TAINTED);
-    settle(p->s);
-    paper_node_joins(p, "a");
-    settle(p->s);
+    claim_with_node(p, "a", TAINTED);
     EXPECT_Z(paper_condition(p, "a", "Initialized"), "Unknown NodeNotReady");
 
     paper_node_ready(p, "paper-0", true);
     settle(p->s);
     EXPECT_Z(paper_condition(p, "a", "Initialized"), "Unknown StartupTaintsExist");
 
-    object_unref(merge(p->store, &node_kind, "paper-0",
-                       js("{'spec':{'taints':[{'key':'readiness.k8s.io/gpu',"
-                          "'effect':'NoSchedule'}]}}")));
+    patch_node(p, js("{'spec':{'taints':[{'key':'readiness.k8s.io/gpu',"
+                     "'effect':'NoSchedule'}]}}"));
     settle(p->s);
     EXPECT_Z(paper_condition(p, "a", "Initialized"), "Unknown KnownEphemeralTaintsExist");
 
-    object_unref(merge(p->store, &node_kind, "paper-0", js("{'spec':{'taints':null}}")));
+    patch_node(p, js("{'spec':{'taints':null}}"));
     object_unref(merge_status(p->store, &node_kind, "paper-0",
                               js("{'status':{'allocatable':{'pods':'0'}}}")));
     settle(p->s);
@@ -339,19 +355,14 @@ TEST(each_taint_of_a_young_node_holds_its_claim_back)
         "'key':'readiness.k8s.io/x','effect':'NoExecute'",
     };
     AUTO(paper_stage) p = scene();
-    paper_claim(p, "a", "");
-    settle(p->s);
-    paper_node_joins(p, "a");
-    settle(p->s);
+    claim_with_node(p, "a", "");
     for (size_t i = 0; i < KV_COUNT_OF(young); i++) {
-        object_unref(
-            merge(p->store, &node_kind, "paper-0", js("{'spec':{'taints':[{%s}]}}", young[i])));
+        patch_node(p, js("{'spec':{'taints':[{%s}]}}", young[i]));
         paper_node_ready(p, "paper-0", true);
         settle(p->s);
         EXPECT_Z(paper_condition(p, "a", "Initialized"), "Unknown KnownEphemeralTaintsExist");
     }
-    object_unref(merge(p->store, &node_kind, "paper-0",
-                       js("{'spec':{'taints':[{'key':'own','effect':'NoSchedule'}]}}")));
+    patch_node(p, js("{'spec':{'taints':[{'key':'own','effect':'NoSchedule'}]}}"));
     settle(p->s);
     EXPECT_Z(paper_condition(p, "a", "Initialized"), "True Initialized");
 }
@@ -392,15 +403,13 @@ TEST(a_pool_may_have_other_timeouts_and_they_count_at_once)
     AUTO(paper_stage) p = scene();
     paper_claim(p, "a", "");
     stage_pass(p->s, 120);
-    object_unref(merge(p->store, &nodepool_kind, "web",
-                       js("{'metadata':{'annotations':{'karve.io/registration-timeout':'3m'}}}")));
+    annotate_pool(p, "'karve.io/registration-timeout':'3m'");
     stage_pass(p->s, 59);
     EXPECT_FALSE(paper_is_ending(p, "a"));
     stage_pass(p->s, 1);
     EXPECT_TRUE(paper_is_ending(p, "a"));
 
-    object_unref(merge(p->store, &nodepool_kind, "web",
-                       js("{'metadata':{'annotations':{'karve.io/launch-timeout':'30s'}}}")));
+    annotate_pool(p, "'karve.io/launch-timeout':'30s'");
     p->cloud.fails[PAPER_CREATE] = ERR_UNAVAILABLE;
     paper_claim(p, "b", "");
     stage_pass(p->s, 62);
@@ -416,9 +425,7 @@ TEST(a_node_that_registers_and_never_gets_ready_is_kept_unless_the_pool_says_for
     stage_pass(p->s, 24 * 3600);
     EXPECT_FALSE(paper_is_ending(p, "a"));
 
-    object_unref(
-        merge(p->store, &nodepool_kind, "web",
-              js("{'metadata':{'annotations':{'karve.io/initialization-timeout':'10m'}}}")));
+    annotate_pool(p, "'karve.io/initialization-timeout':'10m'");
     settle(p->s);
     EXPECT_TRUE(paper_is_ending(p, "a"));
     EXPECT_Z(paper_metric(p, DISRUPTED_SPOT("initialization_timeout")), " 1");
@@ -429,9 +436,7 @@ TEST(the_initialization_timeout_counts_from_registration)
 {
     AUTO(paper_stage) p = scene();
     paper_claim(p, "a", "");
-    object_unref(
-        merge(p->store, &nodepool_kind, "web",
-              js("{'metadata':{'annotations':{'karve.io/initialization-timeout':'10m'}}}")));
+    annotate_pool(p, "'karve.io/initialization-timeout':'10m'");
     stage_pass(p->s, 500);
     paper_node_joins(p, "a");
     stage_pass(p->s, 599);
@@ -482,7 +487,7 @@ TEST(a_claims_nodes_go_before_its_instance_and_the_finalizer_last)
     stage_pass(p->s, 600);
     EXPECT_EQ(p->cloud.calls[PAPER_DELETE], 0);
 
-    object_unref(merge(p->store, &node_kind, "paper-0", js("{'metadata':{'finalizers':null}}")));
+    patch_node(p, js("{'metadata':{'finalizers':null}}"));
     settle(p->s);
     EXPECT_EQ(p->cloud.calls[PAPER_DELETE], 1);
     EXPECT_Z(paper_condition(p, "a", "InstanceTerminating"), "True InstanceTerminating");
@@ -507,8 +512,7 @@ TEST(a_claim_that_never_said_launched_still_has_its_instance_deleted)
 {
     AUTO(paper_stage) p = scene();
     p->cloud.fails[PAPER_CREATE] = ERR_UNAVAILABLE;
-    paper_claim(p, "a", "");
-    settle(p->s);
+    claim_settled(p, "a", "");
     AUTO_OBJECT claim = get(p->store, &nodeclaim_kind, "a");
     paper_launch(&p->cloud, claim->meta.name, claim->meta.uid); /* the answer got lost */
     remove_it(p->store, &nodeclaim_kind, "a");
@@ -521,8 +525,7 @@ TEST(a_claim_without_the_finalizer_is_none_of_our_business_at_its_end)
 {
     AUTO(paper_stage) p = scene();
     p->cloud.fails[PAPER_CREATE] = ERR_UNAVAILABLE;
-    paper_claim(p, "a", "");
-    settle(p->s);
+    claim_settled(p, "a", "");
     object_unref(merge(p->store, &nodeclaim_kind, "a",
                        js("{'metadata':{'finalizers':['example.com/other']}}")));
     remove_it(p->store, &nodeclaim_kind, "a");
@@ -533,12 +536,7 @@ TEST(a_claim_without_the_finalizer_is_none_of_our_business_at_its_end)
 TEST(a_node_that_never_registered_goes_with_its_instance_and_is_not_drained)
 {
     AUTO(paper_stage) p = scene();
-    paper_claim(p, "a", "");
-    settle(p->s);
-    object_unref(make(p->store, &node_kind,
-                      js("{'metadata':{'name':'other'},'spec':{'providerID':'paper://0000'}}")));
-    paper_node_joins(p, "a"); /* two: neither is registered */
-    settle(p->s);
+    claim_with_two_nodes(p, "a");
     remove_it(p->store, &nodeclaim_kind, "a");
     settle(p->s);
     EXPECT_FALSE(is_there(p->store, &nodeclaim_kind, "a"));
@@ -549,19 +547,13 @@ TEST(a_node_that_never_registered_goes_with_its_instance_and_is_not_drained)
 TEST(a_node_that_is_ours_is_drained_though_the_claim_does_not_say_registered_yet)
 {
     AUTO(paper_stage) p = scene();
-    paper_claim(p, "a", "");
-    settle(p->s);
-    paper_node_joins(p, "a");
-    settle(p->s);
-    object_unref(merge_status(p->store, &nodeclaim_kind, "a", /* the process died before it did */
-                              js("{'status':{'nodeName':null,'conditions':[{'type':'Launched',"
-                                 "'status':'True','reason':'Launched','message':'',"
-                                 "'lastTransitionTime':'2026-01-02T03:00:00Z'}]}}")));
+    claim_with_node(p, "a", "");
+    forget_registration(p);
     remove_it(p->store, &nodeclaim_kind, "a");
     stage_restart(p->s);
     settle(p->s);
     EXPECT_EQ(p->cloud.calls[PAPER_DELETE], 0);
-    object_unref(merge(p->store, &node_kind, "paper-0", js("{'metadata':{'finalizers':null}}")));
+    patch_node(p, js("{'metadata':{'finalizers':null}}"));
     settle(p->s);
     EXPECT_FALSE(is_there(p->store, &nodeclaim_kind, "a"));
     EXPECT_EQ(paper_running(&p->cloud), 0);
@@ -575,19 +567,13 @@ static int64_t an_hour_after(void *ctx, const struct kind *kind KV_UNUSED, uint6
 TEST(a_node_that_became_ours_without_our_knowing_is_drained_before_its_machine_goes)
 {
     AUTO(paper_stage) p = scene();
-    paper_claim(p, "a", "");
-    settle(p->s);
-    object_unref(make(p->store, &node_kind,
-                      js("{'metadata':{'name':'other'},'spec':{'providerID':'paper://0000'}}")));
-    paper_node_joins(p, "a"); /* two: neither is registered */
-    settle(p->s);
+    claim_with_two_nodes(p, "a");
     remove_it(p->store, &nodeclaim_kind, "a");
     uint64_t seen = embedded_version(p->s->w->e);
     embedded_set_faults(p->s->w->e,
                         &(struct embedded_faults){ .event_delay_ns = an_hour_after, .ctx = &seen });
     /* A patch of ours that took effect: its answer was lost, and its event is on its way. */
-    object_unref(merge(p->store, &node_kind, "paper-0",
-                       js("{'metadata':{'finalizers':['karpenter.sh/termination']}}")));
+    patch_node(p, js("{'metadata':{'finalizers':['karpenter.sh/termination']}}"));
     settle(p->s);
     EXPECT_EQ(p->cloud.calls[PAPER_DELETE], 0);
     AUTO_OBJECT node = get(p->store, &node_kind, "paper-0");
@@ -618,8 +604,7 @@ TEST(a_termination_grace_period_becomes_a_deadline_once)
 TEST(an_instance_that_cannot_be_deleted_keeps_its_claim)
 {
     AUTO(paper_stage) p = scene();
-    paper_claim(p, "a", "");
-    settle(p->s);
+    claim_settled(p, "a", "");
     p->cloud.fails[PAPER_DELETE] = ERR_UNAVAILABLE;
     remove_it(p->store, &nodeclaim_kind, "a");
     stage_pass(p->s, 600);
@@ -637,7 +622,7 @@ TEST(a_claim_at_rest_is_not_written_and_nothing_is_due)
 {
     AUTO(paper_stage) p = scene();
     paper_claim_lives(p, "a", TAINTED);
-    object_unref(merge(p->store, &node_kind, "paper-0", js("{'spec':{'taints':null}}")));
+    patch_node(p, js("{'spec':{'taints':null}}"));
     settle(p->s);
     EXPECT_Z(paper_condition(p, "a", "Ready"), "True Ready");
     stage_pass(p->s, 3600);
