@@ -14,18 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Worlds per property, fewer where each takes long. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define PROPERTY_SEEDS(n) ((n) / 2)
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define PROPERTY_SEEDS(n) ((n) / 2)
-#endif
-#endif
-#ifndef PROPERTY_SEEDS
-#define PROPERTY_SEEDS(n) (n)
-#endif
-
 /* True: it holds. Otherwise `why` says what is wrong, in a line or several. */
 typedef bool property_fn(const struct random_world *r, struct buf *why);
 
@@ -156,13 +144,13 @@ static inline uint64_t property_env(const char *name, uint64_t otherwise)
     return text && str_to_i64(str_of(text), &n) ? (uint64_t)n : otherwise;
 }
 
-/* For PROPERTY_SEEDS(count) worlds, or for those that the environment asks for. Returns how many of
+/* For TEST_ROUNDS(count) worlds, or for those that the environment asks for. Returns how many of
  * them it does not hold for, at most `tolerated`: one more fails the test. */
 static inline uint64_t property_check_but(const char *name, bool tiny, uint64_t count,
                                           property_fn *holds, uint64_t tolerated)
 {
     uint64_t first = property_env("KARVE_SEED", 1), broken = 0;
-    uint64_t seeds = property_env("KARVE_SEEDS", PROPERTY_SEEDS(count));
+    uint64_t seeds = property_env("KARVE_SEEDS", TEST_ROUNDS(count));
     if (getenv("KARVE_SEED")) {
         seeds = 1;
         tolerated = 0;

@@ -11,17 +11,6 @@
 
 #include <stdio.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STRIDE 7
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define STRIDE 7
-#endif
-#endif
-#ifndef STRIDE
-#define STRIDE 1
-#endif
-
 #define HEAD                                                                                       \
     "duration: 40m\n"                                                                              \
     "sample: 1h\n"                                                                                 \
@@ -79,7 +68,7 @@ static void sweep(const char *text)
         "no crash");
     EXPECT_TRUE(calls > 20);
     uint32_t points = 0;
-    for (uint64_t call = 1; call <= calls; call += STRIDE, points += 2) {
+    for (uint64_t call = 1; call <= calls; call += calls / TEST_ROUNDS(calls), points += 2) {
         run((struct run_options){ .scenario = s, .die_at = call }, 1, "before its effect");
         run((struct run_options){ .scenario = s, .die_at = call, .die_after_effect = true }, 1,
             "after its effect");

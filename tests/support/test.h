@@ -19,6 +19,18 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+/* Of a long random test: fewer rounds where a sanitizer makes each slow. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_ROUNDS(n) ((n) / 6)
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEST_ROUNDS(n) ((n) / 6)
+#endif
+#endif
+#ifndef TEST_ROUNDS
+#define TEST_ROUNDS(n) (n)
+#endif
+
 void test_register(const char *name, void (*fn)(void **));
 
 #define TEST(name)                                                                                 \
