@@ -65,8 +65,8 @@ sanitize-address: deps-check ## address and undefined behaviour
 	@ninja -C $(BUILD)-asan $(NINJA_JOBS) --quiet
 	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1 scripts/test.sh $(BUILD)-asan
 
-# Rooms without threads have no races.
-THREADLESS = bootstrap sched corpus
+# Rooms and tests without threads have no races.
+THREADLESS = bootstrap sched corpus one-thread
 
 sanitize-thread: deps-check ## data races
 	@test -f $(BUILD)-tsan/build.ninja || $(MESON) setup $(BUILD)-tsan $(SANITIZED) -Db_sanitize=thread >/dev/null

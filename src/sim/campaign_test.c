@@ -122,7 +122,7 @@ TEST(a_run_is_the_same_however_many_go_on_beside_it)
 TEST(a_run_is_the_same_whether_somebody_writes_it_down_or_doubts_it_or_not)
 {
     AUTO(scenario) s = parse(STR(LIVELY));
-    for (uint64_t seed = 1; seed <= 8; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_ROUNDS(12); seed++) {
         AUTO_ARENA arena = { 0 };
         struct run_result alone = run(s, seed, &arena), watched;
         struct record record;
