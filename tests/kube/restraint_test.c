@@ -63,18 +63,20 @@ TEST(a_dry_run_decides_and_changes_nothing_with_the_right_to_read)
     const char *access = plane_user(p, LIFE_READER, NULL);
     life_pool(p, "name: web", "", "");
     life_deployment(p, "web", 3, "", "");
+    life_deployment(p, "homeless", 1, "", "nodeSelector: {nobody: has-this}");
     plane_apply(p, "apiVersion: karpenter.sh/v1alpha1\nkind: NodeOverlay\nmetadata: {name: cheap}\n"
                    "spec: {priceAdjustment: '-50%', requirements: []}\n");
     PLANE_WAIT(p, str_eqz(life_get(p, "pods -o 'jsonpath={.items[*].status.conditions[?(@.type=="
                                       "\"PodScheduled\")].reason}'"),
-                          "Unschedulable Unschedulable Unschedulable"));
+                          "Unschedulable Unschedulable Unschedulable Unschedulable"));
     struct str before = versions(p);
 
     pid_t pid =
         plane_karve(p, "dry",
                     (const char *[]){ "controller", "--dry-run", "--kubeconfig", access,
                                       "--metrics-port", "0", "--health-probe-port", "0", NULL });
-    PLANE_WAIT(p, log_says(p, "\"msg\":\"planned\""));
+    PLANE_WAIT(p, log_says(p, "\"msg\":\"planned\"") && log_says(p, "would create") &&
+                      log_says(p, "karve.io/NodePlanned"));
     EXPECT_EQ(plane_stop(p, pid), 0);
     EXPECT_STR(versions(p), before.p);
     EXPECT_EQ(life_count(p, "lease -n kube-system --ignore-not-found karpenter-leader-election"),
