@@ -43,12 +43,12 @@ if [ -n "$again" ]; then
     touch "$logs/again.txt"
     programs "$logs/again.txt" | sed -e 's/ passed$/ passed by itself; something in it depends on the load/' \
         -e 's/^/tried again: /'
-    again=$(programs "$logs/again.txt" | cut -d ' ' -f 1)
+    again=$(programs "$logs/again.txt" | cut -d ' ' -f 1 | tr '\n' ' ')
 fi
 
 # A program that speaks TAP counts by its lines; one that does not is a single test. The first log
 # does not count for what was tried again.
-awk -v again=" $(echo $again) " '
+awk -v again=" $again" '
     function close_program() {
         if (name == "")
             return
