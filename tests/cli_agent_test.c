@@ -316,7 +316,7 @@ static uint16_t free_port(void)
         if (rc == 0)
             return port;
     }
-    EXPECT_TRUE(!"there is a free port");
+    fail_msg("no port is free");
     return 0;
 }
 
