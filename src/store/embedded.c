@@ -515,11 +515,5 @@ static const struct store_ops onlooker_ops = {
     .get = port_get,
     .list = port_list,
     .watch = onlooker_watch,
-    .create = port_create,
-    .patch = port_patch,
-    .remove = port_remove,
-    .evict = port_evict,
-    .bind = port_bind,
-    .get_json = port_get_json,
     .version = port_version,
 };

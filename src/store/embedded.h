@@ -45,8 +45,8 @@ void embedded_free(struct embedded *e); /* no watch is open any more */
 KV_AUTO_TYPE(embedded, embedded_free)
 
 const struct store *embedded_store(struct embedded *e);
-/* The same store for somebody who only looks on: embedded_event_due_ns does not wait for its watches, so a
- * simulation goes on as if nobody looked. */
+/* The same store for somebody who only looks on, and cannot write: embedded_event_due_ns does not wait for its
+ * watches, so a simulation goes on as if nobody looked. */
 const struct store *embedded_onlooker(struct embedded *e);
 uint64_t embedded_version(struct embedded *e); /* of the last write */
 

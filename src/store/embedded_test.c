@@ -326,7 +326,7 @@ TEST(nobody_waits_for_what_an_onlooker_has_not_seen_yet)
     struct watch *aside =
         watch(embedded_onlooker(w->e), &node_kind,
               (struct watch_options){ .resource_version = embedded_version(w->e) });
-    make_node(embedded_onlooker(w->e), "a");
+    make_node(w->store, "a");
     EXPECT_EQ(embedded_event_due_ns(w->e), INT64_MAX);
     EXPECT_Z(event_text(aside, NULL), "");
     virtual_clock_advance(w->time, 5000);
